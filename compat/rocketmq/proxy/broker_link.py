@@ -122,6 +122,8 @@ class BrokerLink:
 
     @staticmethod
     def _carry(source: RemotingConnection, target: RemotingConnection) -> bool:
+        if not source.output:
+            return False
         chunks, source.output[:] = list(source.output), []
         for chunk in chunks:
             data = memoryview(chunk.read() if isinstance(chunk, Extent) else chunk).cast("B")
@@ -131,7 +133,7 @@ class BrokerLink:
                 room[:count] = data[:count]
                 target.received(count)
                 data = data[count:]
-        return bool(chunks)
+        return True
 
 
 class _NearConnection(RemotingConnection):

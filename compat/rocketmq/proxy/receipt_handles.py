@@ -17,8 +17,10 @@ from logstore.compat.rocketmq.proxy.failures import ProxyError
 
 _SEPARATOR = " "
 _WORD_COUNT_MIN = 8
-#: how large Java's number in each word may be; the others are none
-_NUMBER_BITS = (64, 64, 64, 32, 0, 0, 32, 64)
+#: which words are numbers, and how large Java's may be there
+_NUMBERS = ((0, 64), (1, 64), (2, 64), (3, 32), (6, 32), (7, 64))
+#: so many digits fit into a number of so many bits, whatever they are
+_DIGITS_MIN = {32: 9, 64: 18}
 _NUMBER = re.compile("[+-]?[0-9]+")
 
 
@@ -46,9 +48,9 @@ class ReceiptHandle:
         if len(words) < _WORD_COUNT_MIN:
             flaw = f"Parse failed, dataList size {len(words)}"
             raise ProxyError(Code.INTERNAL_SERVER_ERROR, flaw)
-        _, retrieved_ms, invisible_ms, *_ = (
-            _number(words[index], bits) for index, bits in enumerate(_NUMBER_BITS) if bits
-        )
+        _, retrieved_ms, invisible_ms, *_ = [
+            _number(words[index], bits) for index, bits in _NUMBERS
+        ]
         physical_offset = _number(words[8], 64) if len(words) > _WORD_COUNT_MIN else -1
         return cls(text, words[0], retrieved_ms, invisible_ms, words[3], words[4], words[5],
                    words[6], words[7], physical_offset)  # fmt: skip
@@ -93,6 +95,8 @@ class ReceiptHandle:
 
 def _number(word: str, bits: int) -> int:
     """Return a number of Java's. Raises ProxyError: it is none, or has more bits."""
+    if len(word) <= _DIGITS_MIN[bits] and word.isdecimal() and word.isascii():
+        return int(word)
     if _NUMBER.fullmatch(word) is None or not -(1 << bits - 1) <= int(word) < 1 << bits - 1:
         raise ProxyError(Code.INTERNAL_SERVER_ERROR, f'For input string: "{word}"')
     return int(word)

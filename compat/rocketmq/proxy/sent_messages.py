@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 SHARDING_KEY, TRACE_CONTEXT = names.SHARDING_KEY, names.TRACE_CONTEXT
 BORN_HOST, BORN_TIMESTAMP = "__BORNHOST", names.BORN_TIMESTAMP
+_TIMED = frozenset(
+    (names.DELAY, names.TIMER_DELIVER_MS, names.TIMER_DELAY_SECONDS, names.TIMER_DELAY_MS)
+)
 _RECONSUME_TIME = "RECONSUME_TIME"
 
 
@@ -155,8 +158,7 @@ def type_of(properties: dict[str, str]) -> MessageType:
     """Return what kind of message these properties make (``TopicMessageType``)."""
     if properties.get(names.TRANSACTION_PREPARED) == "true":
         return MessageType.TRANSACTION
-    timed = (names.DELAY, names.TIMER_DELIVER_MS, names.TIMER_DELAY_SECONDS, names.TIMER_DELAY_MS)
-    if any(name in properties for name in timed):
+    if not _TIMED.isdisjoint(properties):
         return MessageType.DELAY
     if SHARDING_KEY in properties:
         return MessageType.FIFO

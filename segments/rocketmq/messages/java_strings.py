@@ -98,6 +98,7 @@ def is_java_blank(text: str) -> bool:
     )
 
 
+@lru_cache(maxsize=256)
 def java_hash_map_order(names: tuple[str, ...], capacity: int) -> tuple[str, ...]:
     """
     Return `names` in the order in which a Java ``HashMap`` yields its keys.
@@ -107,7 +108,7 @@ def java_hash_map_order(names: tuple[str, ...], capacity: int) -> tuple[str, ...
         capacity: of the map when it was made, as asked for: 16 by default. It grows.
 
     A bucket of more than eight, which Java turns into a tree in large maps, keeps the order of
-    insertion here.
+    insertion here. Messages of one kind have the same names: their order is remembered.
 
     """
     size = 1

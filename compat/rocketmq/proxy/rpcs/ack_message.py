@@ -16,27 +16,29 @@ if TYPE_CHECKING:
     from logstore.compat.rocketmq.proxy.clients import ProxyClient
     from logstore.compat.rocketmq.proxy.proxy import Caller
 
+_OK = status(Code.OK)
+_ALL_WELL = {Code.OK}
+
 
 async def handle(client: ProxyClient, request: Any, caller: Caller) -> Any:
     """Serve one request."""
     del caller
     topic, group = topic_of(request.topic), group_of(request.group)
-    entries: list[dict[str, Any]] = []
+    response = MESSAGES["AckMessageResponse"]()
+    codes: set[int] = set()
     for entry in request.entries:
         try:
             told = await _acknowledge(client, entry, topic, group)
         except ProxyError as error:
             told = status(error.code, str(error))
-        entries.append(
-            {
-                "message_id": entry.message_id,
-                "receipt_handle": entry.receipt_handle,
-                "status": told,
-            }
-        )
-    codes = {entry["status"].code for entry in entries}
-    why = joint_status(codes, "ack message result is empty")
-    return MESSAGES["AckMessageResponse"](status=why, entries=entries)
+        codes.add(told.code)
+        answered = response.entries.add()
+        answered.message_id = entry.message_id
+        answered.receipt_handle = entry.receipt_handle
+        answered.status.CopyFrom(told)
+    why = _OK if codes == _ALL_WELL else joint_status(codes, "ack message result is empty")
+    response.status.CopyFrom(why)
+    return response
 
 
 async def _acknowledge(client: ProxyClient, entry: Any, topic: str, group: str) -> Any:
@@ -47,5 +49,5 @@ async def _acknowledge(client: ProxyClient, entry: Any, topic: str, group: str) 
         link.ask(RequestCode.ACK_MESSAGE, handle.fields(topic, group, entry.lite_topic))
     )
     if answer.code == ResponseCode.SUCCESS:
-        return status(Code.OK)
+        return _OK
     return status(Code.INTERNAL_SERVER_ERROR, "ack failed: status is abnormal")

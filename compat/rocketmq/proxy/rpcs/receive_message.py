@@ -65,10 +65,10 @@ async def handle(client: ProxyClient, request: Any, caller: Caller) -> list[Any]
         return refused("", status(Code.MESSAGE_NOT_FOUND, "no new message"), client.proxy)
     read = popped_lite if is_lite(settings) else popped_messages
     found = read(answer, topic, broker_name)
-    found = _for_client(link, found, wanted, topic, group, settings.backoff_policy.max_attempts)
+    given = _for_client(link, found, wanted, topic, group, settings.backoff_policy.max_attempts)
     if is_renewed:
-        _renew(client, found, topic, group)
-    return _answer(client.proxy, found, topic)
+        _renew(client, given, topic, group)
+    return _answer(client.proxy, [popped for popped, _ in given], topic)
 
 
 def _pop(
@@ -161,9 +161,9 @@ def _has_found(answer: Command) -> bool:
 def _for_client(
     link: Link, found: list[Popped], wanted: Subscription, topic: str, group: str,
     attempts_max: int,
-) -> list[Popped]:  # fmt: skip
+) -> list[tuple[Popped, ReceiptHandle]]:  # fmt: skip
     """Return what the client gets; other tags are acknowledged, what came too often is buried."""
-    given: list[Popped] = []
+    given: list[tuple[Popped, ReceiptHandle]] = []
     for popped in found:
         handle = ReceiptHandle.parse(popped.handle)
         if wanted.tags and popped.message.tags not in wanted.tags:
@@ -171,14 +171,16 @@ def _for_client(
         elif popped.delivered_count >= attempts_max:
             bury(link, handle, popped.message.unique_key or "", topic, group, popped.lite_topic)
         else:
-            given.append(popped)
+            given.append((popped, handle))
     return given
 
 
-def _renew(client: ProxyClient, found: list[Popped], topic: str, group: str) -> None:
-    for popped in found:
-        handle = ReceiptHandle.parse(popped.handle)
-        renewed = Renewed(handle, group, topic, client.proxy.now_ms(), popped.lite_topic)
+def _renew(
+    client: ProxyClient, given: list[tuple[Popped, ReceiptHandle]], topic: str, group: str
+) -> None:
+    now_ms = client.proxy.now_ms()
+    for popped, handle in given:
+        renewed = Renewed(handle, group, topic, now_ms, popped.lite_topic)
         client.proxy.renewals.add(client, renewed)
 
 
