@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from logstore.compat.kafka.security.sasl.authentication import Authentication
 
 _log = logging.getLogger(__name__)
-API_VERSIONS = 18
+API_VERSIONS, API_VERSIONS_FLEXIBLE_FROM = 18, 3
 _unpack_header = REQUEST_HEADER.unpack_from
 
 
@@ -231,7 +231,7 @@ class KafkaConnection:
         key, version, correlation_id = _unpack_header(frame)
         api = self._api(key, version)
         if api is None or not api.version_min <= version <= api.version_max:
-            self._refuse_version(key, version, correlation_id)
+            self._refuse_version(key, version, correlation_id, frame)
             return
         is_flexible = version >= api.flexible_from
         position = self._read_client_id(frame)
@@ -346,10 +346,15 @@ class KafkaConnection:
         _log.error("closing the connection of %s", self.client.host, exc_info=error)
         self.is_closing = True
 
-    def _refuse_version(self, key: int, version: int, correlation_id: int) -> None:
+    def _refuse_version(
+        self, key: int, version: int, correlation_id: int, frame: memoryview
+    ) -> None:
         """Answer an ApiVersions of another time in version 0; hang up on everything else."""
         answer = None
         if key == API_VERSIONS:
+            position = self._read_client_id(frame)
+            if version >= API_VERSIONS_FLEXIBLE_FROM:
+                skip_tags(frame, position)
             answer = self.broker.unsupported_api_versions(correlation_id)
         if answer is not None:
             self.output.append(answer)

@@ -4,7 +4,7 @@ SaslHandshake (17): versions 0-1. The client names the mechanism by which it say
 * served at a SASL listener, before the client is known, or when it authenticates anew; at any other
   time 34, without mechanisms
 * a mechanism that there is not: 33 and those that there are, after a pause; then the client is hung
-  up on
+  up on; at once and without an answer if it authenticates anew
 * v0: tokens come as they are, between length and end; v1: in SaslAuthenticate requests
 """
 

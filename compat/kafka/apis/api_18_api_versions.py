@@ -55,6 +55,8 @@ def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
             client.software = f"{name.decode()} {version.decode()}"
         else:
             error = ErrorCode.INVALID_REQUEST
+    if error is ErrorCode.NONE and client.authentication is not None:
+        client.authentication.versions_told()
     body = _body(broker, request.version, error)
     return [framed(request.correlation_id, body, has_tags=False)]
 
@@ -69,6 +71,14 @@ def unsupported(broker: Broker, correlation_id: int) -> bytes | None:
     writer = Writer(is_flexible=False)
     writer.i16(ErrorCode.UNSUPPORTED_VERSION)
     _write_ranges(writer, {_KEY: own_range} if tells_range else {})
+    return writer.frame(correlation_id)
+
+
+def refused(correlation_id: int, error: ErrorCode) -> bytes:
+    """Return an answer of version 0 that tells of an error alone."""
+    writer = Writer(is_flexible=False)
+    writer.i16(error)
+    _write_ranges(writer, {})
     return writer.frame(correlation_id)
 
 

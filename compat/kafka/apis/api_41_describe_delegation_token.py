@@ -2,7 +2,8 @@
 DescribeDelegationToken (41): versions 1-3. Tells of tokens, secrets included.
 
 * 61 there are no tokens; 64 who asks has not said who it is, or by a token
-* owner and renewers see a token; others whom rules let describe it, or its owner's tokens
+* owner, renewers and who asked for it see a token; others whom rules let describe it, or its
+  owner's tokens
 * no list is everybody's, an empty one nobody's
 * v2: flexible; v3: who asked for the token
 
@@ -58,7 +59,7 @@ def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
 
 
 def _people_of(token: DelegationTokenRecord) -> tuple[str, ...]:
-    return token.owner, *token.renewers
+    return token.owner, token.requester, *token.renewers
 
 
 def _may_see(broker: Broker, client: Client, token: DelegationTokenRecord) -> bool:

@@ -26,10 +26,11 @@ if TYPE_CHECKING:
     from logstore.compat.kafka.registry import Api, RawRequest
 
 _FETCH = 1
-#: the first version of Fetch with sessions
-_SESSIONS_SINCE = 7
+#: the first version of Fetch with sessions, and that which tells no partitions beside an error
+_SESSIONS_SINCE, _BARE_SINCE = 7, 13
 #: what a fetch says at its top, and not of partitions
-_OF_SESSIONS = (
+_AT_TOP = (
+    ErrorCode.ILLEGAL_SASL_STATE,
     ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
     ErrorCode.INVALID_FETCH_SESSION_EPOCH,
     ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
@@ -42,29 +43,47 @@ _SOURCES = (
     "coordinator_keys", "resources", "transactional_ids", "partitions", "partition_data",
     "partition_indexes", "topic_partitions", "creations", "filters",
 )  # fmt: skip
+_LISTS_OF_PARTITIONS = ("partition_data", "partition_indexes")
 #: what elements are known by; a request and its response do not always agree on the word
 _TEXT_KEYS = ("name", "topic", "group_id", "key", "transactional_id")
 _NUMBER_KEYS = ("partition_index", "partition", "index", "partition_id")
+#: what a request asks for, and the answer to one that fails does not tell: -1
+_UNTOLD = ("num_partitions", "replication_factor", "high_watermark")
+#: ElectLeaders, AlterPartitionReassignments, ListPartitionReassignments, AlterClientQuotas: what
+#: was asked is told whether or not there is an error beside it
+_TOLD_IN_FULL = frozenset({43, 45, 46, 49})
+#: Produce, WriteTxnMarkers: no topic is told that has no partitions
+_BY_PARTITION = frozenset({0, 27})
 #: what is called so in an answer is just its name in a request
 _OTHER_WORDS = {"topic_name": ("name",), "user": ("name",)}
 #: what Kafka says of nobody, where its schema would say 0
 _NOBODY = ("node_id", "port")
+#: whose name may be null: that of everybody without one of his own
+_OR_NOBODY = ("entity_name",)
 #: what stays 0 of a transaction that is not described
 _UNDESCRIBED = ("producer_id", "transaction_start_time_ms")
 
 
 @attrs.frozen
 class _Failure:
+    key: int
     version: int
     code: int
     message: str | None
+
+    @property
+    def is_told_in_full(self) -> bool:
+        """Tell whether an error beside them all leaves what was asked in the answer."""
+        if self.key == _FETCH:
+            return self.code == ErrorCode.ILLEGAL_SASL_STATE and self.version < _BARE_SINCE
+        return self.key in _TOLD_IN_FULL
 
 
 def error_answer(
     broker: Broker, api: Api, request: RawRequest, code: ErrorCode, message: str
 ) -> list[Chunk] | None:
     """Return the frame that says so; None for a request that is not answered (acks 0)."""
-    failure = _Failure(request.version, int(code), message or None)
+    failure = _Failure(api.key, request.version, int(code), message or None)
     # With it come all messages that are our own; a broker with an authorizer does without them.
     from logstore.compat.kafka.faults.own_answers import OWN_ANSWERS
 
@@ -75,15 +94,16 @@ def error_answer(
     asked = decoded(api, request)
     if getattr(asked, "acks", None) == 0:
         return None
-    if api.key == _FETCH and request.version >= _SESSIONS_SINCE and not asked.topics:
+    is_of_session = api.key == _FETCH and request.version >= _SESSIONS_SINCE
+    if is_of_session and not asked.topics and code is not ErrorCode.ILLEGAL_SASL_STATE:
         asked.topics = _topics_of_session(broker, type(asked), asked)
-    has_top = api.key != _FETCH or code in _OF_SESSIONS
+    has_top = api.key != _FETCH or code in _AT_TOP
     kind = library_class(api, "Response")
     answer = _mirrored(kind, kind._struct, asked, failure, says_at_top=has_top)
-    if api.key == _FETCH and request.version >= _SESSIONS_SINCE:
+    if is_of_session:
         answer.session_id = asked.session_id
     body: bytes = answer.encode(version=request.version)
-    return [framed(request.correlation_id, body, has_tags=request.is_flexible)]
+    return [framed(request.correlation_id, body, has_tags=_has_tags(api, request))]
 
 
 def failed_answer(
@@ -101,7 +121,7 @@ def failed_answer(
     Not `says_at_top`, it says so only of each thing that was asked for.
     """
     kind = library_class(api, "Response")
-    failure = _Failure(version, int(code), message)
+    failure = _Failure(api.key, version, int(code), message)
     return _mirrored(kind, kind._struct, asked, failure, says_at_top=says_at_top)
 
 
@@ -117,8 +137,12 @@ def spoilt(api: Api, request: RawRequest, frame: bytes, code: ErrorCode, topic: 
             found.error_code = int(code)
     answer._header = None  # the library would write a request's version into it
     body: bytes = answer.encode(version=version)
-    has_tags = request.is_flexible and api.key != API_VERSIONS  # whose header never has any
-    return [framed(request.correlation_id, body, has_tags=has_tags)]
+    return [framed(request.correlation_id, body, has_tags=_has_tags(api, request))]
+
+
+def _has_tags(api: Api, request: RawRequest) -> bool:
+    """Tell whether an answer's header has tags; that of ApiVersions never does."""
+    return request.is_flexible and api.key != API_VERSIONS
 
 
 def _topics_of_session(broker: Broker, kind: Any, asked: Any) -> list[Any]:
@@ -152,16 +176,19 @@ def _mirrored(
     present = [field for field in struct._fields if field.for_version_q(failure.version)]
     has_code = is_told and any(field.name in _CODES for field in present)
     is_bare = has_code and says_at_top is not None
+    is_in_full = failure.is_told_in_full
     for field in present:
         if field.name in _CODES:
             values[field.name] = failure.code if is_told else 0
         elif field.name in _MESSAGES:
             values[field.name] = failure.message
         elif field.is_struct_array():
-            if not has_code and _tells_errors(field, failure.version):
+            if is_in_full or (not has_code and _tells_errors(field, failure.version)):
                 inner = getattr(kind, field.type_str)
                 values[field.name] = [
-                    _mirrored(inner, field, element, failure) for element in _source(asked, field)
+                    _mirrored(inner, field, element, failure)
+                    for element in _source(asked, field)
+                    if not (failure.key in _BY_PARTITION and _is_empty(element))
                 ]
         elif is_bare:
             _leave_out(values, field, failure.version)
@@ -187,6 +214,11 @@ def _tells_errors(struct: Any, version: int) -> bool:
     )
 
 
+def _is_empty(element: Any) -> bool:
+    """Tell whether a topic was named without any partition."""
+    return any(getattr(element, name, None) == [] for name in _LISTS_OF_PARTITIONS)
+
+
 def _source(asked: Any, field: Any) -> list[Any]:
     """Return what a response's list mirrors: a list of the request at the same depth."""
     for name in (field.name, *_SOURCES):
@@ -195,7 +227,8 @@ def _source(asked: Any, field: Any) -> list[Any]:
             return elements
     users = [*_listed(asked, "deletions"), *_listed(asked, "upsertions")]
     if users:  # AlterUserScramCredentials asks for both and answers each user once
-        return list({one.name: one for one in users}.values())
+        by_name = {one.name: one for one in users}
+        return [by_name[name] for name in sorted(by_name, key=lambda it: it.encode("utf-16-be"))]
     # AlterReplicaLogDirs asks by directory and answers by topic
     return [one for element in _listed(asked, "dirs") for one in _source(element, field)]
 
@@ -209,14 +242,16 @@ def _copy_key(values: dict[str, Any], field: Any, asked: Any) -> None:
     """Copy what the element is known by, be it an element or just a word or number itself."""
     name = field.name
     found: Any
-    if isinstance(asked, str):
+    if name in _UNTOLD:
+        found = -1
+    elif isinstance(asked, str):
         found = asked if name in _TEXT_KEYS else None
     elif isinstance(asked, int):
         found = asked if name in _NUMBER_KEYS else None
     else:
         words = _NUMBER_KEYS if name in _NUMBER_KEYS else (name, *_OTHER_WORDS.get(name, ()))
         found = next((getattr(asked, word) for word in words if hasattr(asked, word)), None)
-    if found is not None:
+    if found is not None or name in _OR_NOBODY:
         values[name] = found
     elif name in _NOBODY and not hasattr(asked, name):
         values[name] = -1

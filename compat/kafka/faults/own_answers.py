@@ -11,6 +11,7 @@ from logstore.compat.kafka.groups.consumer import messages as of_consumers
 from logstore.compat.kafka.groups.share import messages as of_shares
 from logstore.compat.kafka.groups.streams import messages as of_streams
 from logstore.compat.kafka.nodes import quorum_messages as of_quorum
+from logstore.compat.kafka.security.principal import ANONYMOUS
 from logstore.compat.kafka.share_reads import messages as of_reads
 from logstore.compat.kafka.share_state import messages as of_state
 
@@ -23,23 +24,27 @@ if TYPE_CHECKING:
 Error = Mapping[str, Any]
 
 
-def _whole(response: type[Any], **rest: Any) -> Callable[[RawRequest, Error], Message]:
+def _whole(
+    asked_as: type[Any], response: type[Any], **rest: Any
+) -> Callable[[RawRequest, Error], Message]:
     """Return who answers a request that fails as a whole."""
 
     def failed(request: RawRequest, error: Error) -> Message:
-        del request
+        read_request(asked_as, request)  # one that cannot be read has no answer
         answer: Message = response(**error, **rest)
         return answer
 
     return failed
 
 
-def _code_alone(response: type[Any]) -> Callable[[RawRequest, Error], Message]:
+def _code_alone(
+    asked_as: type[Any], response: type[Any], **rest: Any
+) -> Callable[[RawRequest, Error], Message]:
     """Return who answers a request that fails as a whole, in an answer without a text."""
 
     def failed(request: RawRequest, error: Error) -> Message:
-        del request
-        answer: Message = response(error_code=error["error_code"])
+        read_request(asked_as, request)
+        answer: Message = response(error_code=error["error_code"], **rest)
         return answer
 
     return failed
@@ -94,25 +99,39 @@ def _changes(asked_as: type[Any]) -> Callable[[RawRequest, Error], Message]:
 
 #: who fails a request of an API, by its key
 OWN_ANSWERS: Mapping[int, Callable[[RawRequest, Error], Message]] = {
-    38: _code_alone(of_tokens.CreateDelegationTokenResponse),
-    39: _code_alone(of_tokens.TokenExpiryResponse),
-    40: _code_alone(of_tokens.TokenExpiryResponse),
-    41: _code_alone(of_tokens.DescribeDelegationTokenResponse),
-    64: _whole(of_quorum.OutcomeResponse),
-    68: _whole(of_consumers.ConsumerGroupHeartbeatResponse),
+    38: _code_alone(
+        of_tokens.CreateDelegationTokenRequest, of_tokens.CreateDelegationTokenResponse,
+        principal_type=ANONYMOUS.kind, principal_name=ANONYMOUS.name,
+        token_requester_principal_type=ANONYMOUS.kind,
+        token_requester_principal_name=ANONYMOUS.name,
+    ),
+    39: _code_alone(
+        of_tokens.RenewDelegationTokenRequest, of_tokens.TokenExpiryResponse, expiry_timestamp_ms=0
+    ),
+    40: _code_alone(
+        of_tokens.ExpireDelegationTokenRequest, of_tokens.TokenExpiryResponse,
+        expiry_timestamp_ms=0,
+    ),
+    41: _code_alone(
+        of_tokens.DescribeDelegationTokenRequest, of_tokens.DescribeDelegationTokenResponse
+    ),
+    64: _whole(of_quorum.UnregisterBrokerRequest, of_quorum.OutcomeResponse),
+    68: _whole(
+        of_consumers.ConsumerGroupHeartbeatRequest, of_consumers.ConsumerGroupHeartbeatResponse
+    ),
     69: _described(
         of_consumers.ConsumerGroupDescribeRequest, of_consumers.ConsumerGroupDescribeResponse,
         of_consumers.DescribedGroup,
     ),
-    76: _whole(of_shares.ShareGroupHeartbeatResponse),
+    76: _whole(of_shares.ShareGroupHeartbeatRequest, of_shares.ShareGroupHeartbeatResponse),
     77: _described(
         of_shares.ShareGroupDescribeRequest, of_shares.ShareGroupDescribeResponse,
         of_shares.DescribedGroup,
     ),
-    78: _whole(of_reads.ShareFetchResponse),
-    79: _whole(of_reads.ShareAcknowledgeResponse),
-    80: _whole(of_quorum.OutcomeResponse),
-    81: _whole(of_quorum.OutcomeResponse),
+    78: _whole(of_reads.ShareFetchRequest, of_reads.ShareFetchResponse),
+    79: _whole(of_reads.ShareAcknowledgeRequest, of_reads.ShareAcknowledgeResponse),
+    80: _whole(of_quorum.AddRaftVoterRequest, of_quorum.OutcomeResponse),
+    81: _whole(of_quorum.RemoveRaftVoterRequest, of_quorum.OutcomeResponse),
     83: _changes(of_state.InitializeShareGroupStateRequest),
     84: _states(
         of_state.ReadShareGroupStateRequest, of_state.ReadShareGroupStateResponse,
@@ -124,12 +143,20 @@ OWN_ANSWERS: Mapping[int, Callable[[RawRequest, Error], Message]] = {
         of_state.ReadShareGroupStateSummaryRequest, of_state.ReadShareGroupStateSummaryResponse,
         of_state.TopicSummary, of_state.PartitionSummary,
     ),
-    88: _whole(of_streams.StreamsGroupHeartbeatResponse),
+    88: _whole(
+        of_streams.StreamsGroupHeartbeatRequest, of_streams.StreamsGroupHeartbeatResponse
+    ),
     89: _described(
         of_streams.StreamsGroupDescribeRequest, of_streams.StreamsGroupDescribeResponse,
         of_streams.DescribedGroup,
     ),
     90: _describe_offsets,
-    91: _whole(of_shares.AlterShareGroupOffsetsResponse, responses=()),
-    92: _whole(of_shares.DeleteShareGroupOffsetsResponse, responses=()),
+    91: _whole(
+        of_shares.AlterShareGroupOffsetsRequest, of_shares.AlterShareGroupOffsetsResponse,
+        responses=(),
+    ),
+    92: _whole(
+        of_shares.DeleteShareGroupOffsetsRequest, of_shares.DeleteShareGroupOffsetsResponse,
+        responses=(),
+    ),
 }  # fmt: skip

@@ -18,12 +18,12 @@ LEAVING_FOR_A_WHILE = -2
 
 
 #: what Java trims off both ends of a text: control characters and the blank
-_TRIMMED = "".join(map(chr, range(0x21)))
+TRIMMED = "".join(map(chr, range(0x21)))
 
 
 def is_blank(text: str | None) -> bool:
     """Tell whether a text is given and says nothing."""
-    return text is not None and not text.strip(_TRIMMED)
+    return text is not None and not text.strip(TRIMMED)
 
 
 class MemberState(IntEnum):

@@ -20,8 +20,7 @@ from enum import Enum, auto
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from logstore.compat.kafka.connection import API_VERSIONS
-from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.connection import API_VERSIONS, API_VERSIONS_FLEXIBLE_FROM
 from logstore.compat.kafka.framing import I32, REQUEST_HEADER, MalformedRequestError, skip_tags
 from logstore.compat.kafka.registry import RawRequest
 from logstore.compat.kafka.security.principal import USER, Principal
@@ -30,6 +29,7 @@ from logstore.compat.kafka.security.sasl.exchange import (
     Identity,
     SaslAuthenticationError,
     SaslError,
+    StumbledError,
 )
 from logstore.compat.waiting import Later
 
@@ -42,6 +42,8 @@ _log = logging.getLogger(__name__)
 SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
 #: who authenticates anew more often is told that this is not the time for it
 _REAUTH_PAUSE_MS = 1000
+#: Kafka counts nanoseconds in 63 bits
+_LIFETIME_MS_MAX = (2**63 - 1) // 1_000_000
 #: some clients do not read an answer that the end of the connection comes with
 _LAST_WORDS_MS = 50
 
@@ -112,28 +114,31 @@ class Authentication:
             return self.refuse([])
         if self._state is _State.FAILED:
             return Later()  # nothing is served until the end
-        key, version, _ = REQUEST_HEADER.unpack_from(frame)
+        key, _, _ = REQUEST_HEADER.unpack_from(frame)
         if self._state is _State.OPEN:
             self._admit_known(key)
             return None
-        if key == API_VERSIONS and self._state is _State.NEW:
-            if self._connection.served(key, version) is not None:
-                self._state = _State.HANDSHAKE
-        elif key != SASL_HANDSHAKE:
+        is_asked_first = key == API_VERSIONS and self._state is _State.NEW
+        if key != SASL_HANDSHAKE and not is_asked_first:
             raise UnauthenticatedError(f"API {key} comes before the client has said who it is")
         return None
+
+    def versions_told(self) -> None:
+        """Take note that the client knows the versions, and need not ask for them again."""
+        if self._state is _State.NEW:
+            self._state = _State.HANDSHAKE
 
     def _admit_known(self, key: int) -> None:
         """Let a client that is known go on; or begin anew, which is what the handshake is for."""
         if self._ends_at_ms is None:
             return
         now_ms = self._clock.monotonic_ms()
-        if key == SASL_HANDSHAKE:
-            began_ms = self._began_again_at_ms
-            if began_ms is None or now_ms - began_ms >= _REAUTH_PAUSE_MS:
-                self._began_again_at_ms = now_ms
-                self._is_again = True
-                self._state = _State.HANDSHAKE
+        began_ms = self._began_again_at_ms
+        is_time = began_ms is None or now_ms - began_ms >= _REAUTH_PAUSE_MS
+        if key == SASL_HANDSHAKE and is_time:
+            self._began_again_at_ms = now_ms
+            self._is_again = True
+            self._state = _State.HANDSHAKE
         elif now_ms > self._ends_at_ms:
             raise UnauthenticatedError("the session has ended")
 
@@ -144,23 +149,24 @@ class Authentication:
         if key == SASL_AUTHENTICATE:
             return None
         api = self._connection.served(key, version)
-        if api is None:
+        if api is None and key != API_VERSIONS:
             raise UnauthenticatedError(f"API {key} v{version} comes in place of a token")
-        from logstore.compat.kafka.faults.error_answers import error_answer
-
-        is_flexible = version >= api.flexible_from
+        is_flexible = version >= (API_VERSIONS_FLEXIBLE_FROM if api is None else api.flexible_from)
         size_bytes = int.from_bytes(frame[8:10], "big", signed=True)
         position = 10 + max(size_bytes, 0)
+        if position > len(frame):
+            raise UnauthenticatedError(f"a client id of {size_bytes} bytes does not fit")
         if is_flexible:
             position = skip_tags(frame, position)
+        from logstore.compat.kafka.security.sasl.out_of_place import (
+            answer_out_of_place,
+            versions_out_of_place,
+        )
+
+        if api is None:
+            return self.refuse(versions_out_of_place(correlation_id))
         request = RawRequest(version, correlation_id, frame, position, is_flexible)
-        message = (
-            f"Unexpected Kafka request of type {_type_of(api.name)} during SASL authentication."
-        )
-        answer = error_answer(
-            self._connection.broker, api, request, ErrorCode.ILLEGAL_SASL_STATE, message
-        )
-        return self.refuse(answer or [])
+        return self.refuse(answer_out_of_place(self._connection.broker, api, request) or [])
 
     def _take_raw(self, token: bytes) -> Later[list[Chunk]] | list[Chunk]:
         """Answer a token that stands in no request."""
@@ -178,6 +184,8 @@ class Authentication:
         begin = self._config.mechanisms.get(mechanism)
         self._has_requests = version >= 1
         if begin is None:
+            if self._is_again:
+                raise UnauthenticatedError(f"there is no {mechanism} to authenticate anew by")
             return False
         if self._is_again and mechanism != self._mechanism:
             _log.info(
@@ -228,11 +236,17 @@ class Authentication:
                 f"{client.principal.kind}.{client.principal.name}: "
                 f"{principal.kind}.{principal.name}"
             )
+        lifetime_ms = self._lifetime_ms(identity)
         client.principal = principal
         client.is_by_token = identity.is_by_token
         self._exchange = None
         self._state = _State.OPEN
         self._connection.limit_frames(self._connection.broker.request_bytes_max)
+        self._ends_at_ms = None if lifetime_ms is None else self._clock.monotonic_ms() + lifetime_ms
+        return lifetime_ms or 0
+
+    def _lifetime_ms(self, identity: Identity) -> int | None:
+        """Return how long a session lasts; None if it has no end."""
         limits: list[float] = []
         max_ms = self._config.max_reauth_ms[self._mechanism]
         if max_ms > 0:
@@ -240,10 +254,10 @@ class Authentication:
         if identity.expiry_ms is not None:
             limits.append(identity.expiry_ms - self._clock.wall_ms())
         if not limits:
-            self._ends_at_ms = None
-            return 0
+            return None
         lifetime_ms = max(int(min(limits)), 0)
-        self._ends_at_ms = self._clock.monotonic_ms() + lifetime_ms
+        if lifetime_ms > _LIFETIME_MS_MAX:
+            raise StumbledError(f"a session of {lifetime_ms} ms")
         return lifetime_ms
 
     def refuse(self, answer: Any) -> Later[Any]:
@@ -270,8 +284,3 @@ class Authentication:
         connection.is_closing = True
         if connection.on_output is not None:
             connection.on_output()
-
-
-def _type_of(name: str) -> str:
-    """Return an API's name as Kafka's enum has it: ``LIST_OFFSETS``."""
-    return "".join(f"_{sign}" if sign.isupper() else sign.upper() for sign in name).lstrip("_")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
+from logstore.compat.kafka.framing import MalformedRequestError
 from logstore.errors import LogStoreError
 
 
@@ -18,6 +19,10 @@ class SaslError(LogStoreError):
 
 class SaslAuthenticationError(SaslError):
     """An exchange failed, and the client is told why."""
+
+
+class StumbledError(MalformedRequestError):
+    """Kafka stumbles over what the client says, and hangs up at once."""
 
 
 class Identity(NamedTuple):
@@ -46,6 +51,7 @@ class Exchange(Protocol):
 
         Raises:
             SaslError: the client is not who it says.
+            StumbledError: what it says is nothing to be answered.
 
         """
         ...

@@ -16,6 +16,7 @@ from logstore.compat.kafka.security.sasl.exchange import (
     Identity,
     SaslAuthenticationError,
     SaslError,
+    StumbledError,
 )
 from logstore.compat.kafka.security.sasl.unsecured_token import TokenError
 
@@ -23,7 +24,7 @@ OAUTHBEARER = "OAUTHBEARER"
 _SASL_NAME = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
 _PAIRS = r"(?:[A-Za-z]+=[\x21-\x7e \t\r\n]+\x01)*"
 _FIRST = re.compile(rf"n,(?:a=(?P<authzid>{_SASL_NAME}))?,\x01(?P<pairs>{_PAIRS})\x01")
-_AUTH = re.compile(r"(?P<scheme>\w+) +(?P<token>[-_~+/.a-zA-Z0-9]+(?:=*))")
+_AUTH = re.compile(r"(?P<scheme>[a-zA-Z_0-9]+) +(?P<token>[-_~+/.a-zA-Z0-9]+(?:=*))")
 _ACKNOWLEDGED = b"\x01"
 
 #: returns who a token is of; raises TokenError
@@ -48,8 +49,10 @@ class OAuthBearerExchange:
             raise SaslError("the client's first message is none of OAUTHBEARER")
         pairs = dict(pair.split("=", 1) for pair in match["pairs"].split("\1") if pair)
         auth = _AUTH.fullmatch(pairs.get("auth", ""))
-        if auth is None or auth["scheme"].lower() != "bearer":
+        if auth is None:
             raise SaslError("the client's first message has no bearer token")
+        if auth["scheme"].lower() != "bearer":
+            raise StumbledError(f"the client comes with {auth['scheme']}")
         try:
             identity = self._read_token(auth["token"])
         except TokenError as error:

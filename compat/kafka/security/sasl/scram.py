@@ -9,8 +9,9 @@ SCRAM: both sides prove that they know the password, and neither says it (RFC 58
     S: v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=
 
 There is no channel binding. With the extension ``tokenauth=true`` the name is the id of a
-delegation token, and the password its secret in base64. Source: ``ScramSaslServer``,
-``ScramMessages``.
+delegation token, and the password its secret in base64. Proofs are made of what Kafka keeps of a
+message: of the first one without what is reserved (``m=``), and each extension once; of the final
+one without extensions. Source: ``ScramSaslServer``, ``ScramMessages``.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from logstore.compat.kafka.security.sasl.exchange import (
     Identity,
     SaslAuthenticationError,
     SaslError,
+    StumbledError,
 )
 from logstore.compat.kafka.security.sasl.scram_mechanism import ITERATIONS_MIN, ScramMechanism
 from logstore.segments.kafka.cluster_metadata.records import UserScramCredentialRecord
@@ -41,17 +43,16 @@ _BASE64 = r"(?:[a-zA-Z0-9/+]{4})*(?:[a-zA-Z0-9/+]{3}=|[a-zA-Z0-9/+]{2}==)?"
 _EXTENSIONS = rf"(?:,[A-Za-z]+={_VALUE})*"
 _CLIENT_FIRST = re.compile(
     rf"n,(?:a=(?P<authzid>{_SASL_NAME}))?,"
-    rf"(?P<bare>(?:m={_VALUE},)?n=(?P<name>{_SASL_NAME}),r=(?P<nonce>{_PRINTABLE})"
-    rf"(?P<extensions>{_EXTENSIONS}))"
+    rf"(?:m={_VALUE},)?n=(?P<name>{_SASL_NAME}),r=(?P<nonce>{_PRINTABLE})"
+    rf"(?P<extensions>{_EXTENSIONS})"
 )
 _CLIENT_FINAL = re.compile(
-    rf"(?P<unproved>c=(?P<channel>{_BASE64}),r=(?P<nonce>{_PRINTABLE}){_EXTENSIONS})"
-    rf",p=(?P<proof>{_BASE64})"
+    rf"c=(?P<channel>{_BASE64}),r=(?P<nonce>{_PRINTABLE}){_EXTENSIONS},p=(?P<proof>{_BASE64})"
 )
 _NONCE_CHARACTERS = string.ascii_lowercase + string.digits
 _NONCE_SIZE = 26
 #: what a client adds that authenticates by a delegation token
-_EXTENSION = ",tokenauth=true"
+_DELEGATED = "tokenauth"
 
 #: returns what is kept of a user; None of one who is not known
 FindCredential = Callable[[str], UserScramCredentialRecord | None]
@@ -96,7 +97,8 @@ class ScramExchange:
         if match is None:
             raise SaslError("the client's first message is none of SCRAM")
         name = match["name"].replace("=2C", ",").replace("=3D", "=")
-        is_by_token = _EXTENSION in match["extensions"].lower()
+        extensions = _extensions(match["extensions"])
+        is_by_token = extensions.get(_DELEGATED, "").lower() == "true"
         credential, identity = self._token(name) if is_by_token else self._user(name)
         if match["authzid"] not in (None, name):
             raise SaslAuthenticationError(
@@ -108,7 +110,9 @@ class ScramExchange:
         nonce = match["nonce"] + "".join(self._rng.choices(_NONCE_CHARACTERS, k=_NONCE_SIZE))
         salt = base64.b64encode(credential.salt).decode()
         challenge = f"r={nonce},s={salt},i={credential.iterations}"
-        return _Asked(credential, identity, match["bare"], nonce, challenge)
+        words = {"n": match["name"], "r": match["nonce"]}
+        first = ",".join(f"{key}={value}" for key, value in [*words.items(), *extensions.items()])
+        return _Asked(credential, identity, first, nonce, challenge)
 
     def _user(self, name: str) -> tuple[UserScramCredentialRecord, Identity]:
         credential = self._find(name)
@@ -128,14 +132,21 @@ class ScramExchange:
             raise SaslError("the client's final message is none of SCRAM")
         if match["nonce"] != asked.nonce:
             raise SaslError("the client's final message has another nonce")
-        said = ",".join((asked.first, asked.challenge, match["unproved"])).encode()
+        channel = base64.b64encode(base64.b64decode(match["channel"])).decode()
+        unproved = f"c={channel},r={asked.nonce}"
+        said = ",".join((asked.first, asked.challenge, unproved)).encode()
         mechanism, credential = self._mechanism, asked.credential
         signature = mechanism.hmac(credential.stored_key, said)
         proof = base64.b64decode(match["proof"])
-        key = bytes(ours ^ theirs for ours, theirs in zip(signature, proof, strict=False))
-        if len(proof) != len(signature) or not hmac.compare_digest(
-            mechanism.hash(key), credential.stored_key
-        ):
+        if len(proof) != len(signature):
+            raise StumbledError(f"a proof of {len(proof)} bytes")
+        key = bytes(ours ^ theirs for ours, theirs in zip(signature, proof, strict=True))
+        if not hmac.compare_digest(mechanism.hash(key), credential.stored_key):
             raise SaslError("the client does not know the password")
         self.identity = asked.identity
         return b"v=" + base64.b64encode(mechanism.hmac(credential.server_key, said))
+
+
+def _extensions(text: str) -> dict[str, str]:
+    """Return what stands behind a first message; of what comes twice the last counts."""
+    return dict(one.split("=", 1) for one in text.split(",") if one)

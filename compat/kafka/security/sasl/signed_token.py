@@ -16,12 +16,15 @@ There must be an end (exp) and a beginning (iat). Source: ``BrokerJwtValidator``
 
 from __future__ import annotations
 
+import base64
+import binascii
+import json
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, cast
 
 from logstore.compat.kafka.security.sasl.exchange import Identity
 from logstore.compat.kafka.security.sasl.jwks import UnknownKeyError
-from logstore.compat.kafka.security.sasl.unsecured_token import TokenError, decoded, number
+from logstore.compat.kafka.security.sasl.unsecured_token import TokenError
 
 #: returns what is signed, once the signature is seen to be right; raises UnknownKeyError
 Verify = Callable[[str], bytes]
@@ -53,7 +56,7 @@ class SignedTokenRules(NamedTuple):
             verify(token)
         except UnknownKeyError as error:
             raise TokenError(str(error)) from error
-        claims = decoded(token.split(".")[1])
+        claims = _decoded(token.split(".")[1])
         for claim in _TEXTS:
             if not isinstance(claims.get(claim), str | None):
                 raise TokenError(f"{claim} is no text")
@@ -90,7 +93,7 @@ class SignedTokenRules(NamedTuple):
 
 
 def _seconds(claims: Mapping[str, Any], name: str) -> int | None:
-    value = number(claims, name)
+    value = _number(claims, name)
     if value is not None and value < 0:
         raise TokenError(f"{name} is negative")
     return None if value is None else int(value)
@@ -103,3 +106,25 @@ def _check_scope(scope: object) -> None:
     texts = [one.strip() if isinstance(one, str) else "" for one in scopes]
     if not all(texts) or len(set(texts)) < len(texts):
         raise TokenError("a scope is empty or comes twice")
+
+
+def _decoded(part: str) -> Mapping[str, Any]:
+    """Return the JSON object in one part of a token. Raises TokenError."""
+    try:
+        padded = part + "=" * (-len(part) % 4)
+        found = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+    except (binascii.Error, ValueError, RecursionError):
+        raise TokenError("a part is no base64url of JSON") from None
+    if not isinstance(found, dict):
+        raise TokenError("a part is no JSON object")
+    return cast("dict[str, Any]", found)
+
+
+def _number(claims: Mapping[str, Any], name: str) -> float | None:
+    """Return a claim that is a time; None where it is not there. Raises TokenError."""
+    value = claims.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > 1e15:
+        raise TokenError(f"{name} is no number of seconds")
+    return value

@@ -7,21 +7,28 @@ configuration say which claims are asked for::
     unsecuredValidatorPrincipalClaimName="sub"   unsecuredValidatorScopeClaimName="scope"
     unsecuredValidatorRequiredScope="a b"        unsecuredValidatorAllowableClockSkewMs="3000"
 
+Claims are what Java makes of them: true, false and null are texts, an object is an empty one, and
+of a part that is JSON but no object there are none.
+
 Source: ``OAuthBearerUnsecuredValidatorCallbackHandler``, ``OAuthBearerUnsecuredJws``.
 """
 
 from __future__ import annotations
 
 import base64
-import binascii
 import json
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
-from logstore.compat.kafka.security.sasl.exchange import Identity
+from logstore.compat.kafka.groups.modern.member import TRIMMED, is_blank
+from logstore.compat.kafka.security.sasl.exchange import Identity, StumbledError
 from logstore.errors import LogStoreError
 
 _PARTS = 3
+_TIME_MAX = 2**63 - 1
+#: what may stand before JSON
+_BLANKS = " \t\n\r"
 
 
 class TokenError(LogStoreError):
@@ -70,63 +77,102 @@ class TokenRules(NamedTuple):
 
         Raises:
             TokenError: it is not accepted.
+            StumbledError: Kafka stumbles over it.
 
         """
         claims = _claims(token)
-        expiry = number(claims, "exp")
-        issued = number(claims, "iat")
+        scope = _scope(claims, self.scope_claim)
+        expiry = _time(claims, "exp")
+        name = claims.get(self.principal_claim)
         if expiry is None:
             raise TokenError("there is no expiration time")
-        name = claims.get(self.principal_claim)
-        if not isinstance(name, str) or not name.strip():
+        if not isinstance(name, str) or is_blank(name):
             raise TokenError(f"there is no principal in {self.principal_claim}")
+        issued = _time(claims, "iat")
         if issued is not None and issued * 1000 > now_ms + self.clock_skew_ms:
             raise TokenError("it was issued in the future")
         if now_ms - self.clock_skew_ms >= expiry * 1000:
             raise TokenError("it has expired")
         if issued is not None and expiry <= issued:
             raise TokenError("it expired before it was issued")
-        scope = _scope(claims.get(self.scope_claim))
-        if not set(self.required_scope) <= scope:
+        if not scope.issuperset(self.required_scope):
             raise TokenError("a scope is missing", f"[{', '.join(self.required_scope)}]")
-        return Identity(name, round(expiry * 1000))
+        return Identity(name, _TIME_MAX if expiry * 1000 >= _TIME_MAX else round(expiry * 1000))
 
 
-def _claims(token: str) -> Mapping[str, Any]:
+def _claims(token: str) -> Mapping[str, object]:
     parts = token.split(".")
     if ".." in token or len(parts) != _PARTS:
         raise TokenError("a token has three parts with dots between them")
-    header, claims = decoded(parts[0]), decoded(parts[1])
-    if header.get("alg") != "none":
+    header, claims = _read(parts[0]), _read(parts[1])
+    if "alg" not in header:
+        raise StumbledError("the token's header has no algorithm")
+    if header["alg"] != "none":
         raise TokenError("an unsecured token must have the algorithm 'none'")
     if parts[2]:
         raise TokenError("an unsecured token must not be signed")
     return claims
 
 
-def decoded(part: str) -> Mapping[str, Any]:
-    """Return the JSON object in one part of a token. Raises TokenError."""
+def _read(part: str) -> Mapping[str, object]:
+    """Return what is in the first JSON of a part; nobody looks at what stands behind it."""
     try:
-        padded = part + "=" * (-len(part) % 4)
-        found = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
-    except (binascii.Error, ValueError, RecursionError):
+        data = base64.b64decode(_padded(part), altchars=b"-_", validate=True)
+        text = data.decode(json.detect_encoding(data)).lstrip(_BLANKS)
+        found = _JSON.raw_decode(text)[0] if text else None
+    except (ValueError, RecursionError):
         raise TokenError("a part is no base64url of JSON") from None
     if not isinstance(found, dict):
-        raise TokenError("a part is no JSON object")
-    return cast("dict[str, Any]", found)
+        return {}
+    return {key: _value(one) for key, one in cast("dict[str, Any]", found).items()}
 
 
-def number(claims: Mapping[str, Any], name: str) -> float | None:
-    """Return a claim that is a time; None where it is not there. Raises TokenError."""
+def _padded(part: str) -> str:
+    if "+" in part or "/" in part:
+        raise ValueError("those are of another base64")
+    return part + "=" * (-len(part) % 4)
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is nothing in JSON")
+
+
+_JSON = json.JSONDecoder(parse_constant=_no_number)
+
+
+def _value(found: object) -> object:
+    """Return a claim as Java has it."""
+    if isinstance(found, list):
+        return [_text(one) for one in cast("list[object]", found)]
+    is_number = isinstance(found, int | float) and not isinstance(found, bool)
+    return found if is_number else _text(found)
+
+
+def _text(found: object) -> str:
+    if isinstance(found, dict | list):
+        return ""
+    return found if isinstance(found, str) else json.dumps(found)
+
+
+def _time(claims: Mapping[str, object], name: str) -> float | None:
+    """Return a claim that is a time in seconds; None where it is not there. Raises TokenError."""
     value = claims.get(name)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > 1e15:
+    if not isinstance(value, int | float):
         raise TokenError(f"{name} is no number of seconds")
-    return value
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
-def _scope(value: object) -> set[str]:
+def _scope(claims: Mapping[str, object], name: str) -> set[str]:
     """Return what stands in the scope: text is one, as in Kafka; a list has several."""
-    texts = cast("list[object]", value) if isinstance(value, list) else [value]
-    return {text.strip() for text in texts if isinstance(text, str) and text.strip()}
+    value = claims.get(name)
+    if value is None:
+        return set()
+    if not isinstance(value, str | list):
+        raise TokenError(f"{name} is neither text nor a list")
+    texts = cast("list[str]", value) if isinstance(value, list) else [value]
+    return {text.strip(TRIMMED) for text in texts if not is_blank(text)}

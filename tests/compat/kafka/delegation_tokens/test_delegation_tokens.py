@@ -281,7 +281,7 @@ def test_metadata_from_before_there_were_tokens() -> None:
 
 
 def test_whose_tokens_are_told() -> None:
-    """Those of whom is named, as owner or renewer; no list is all, an empty one none."""
+    """Those of whom is named, as owner, renewer or who asked; no list is all, an empty one none."""
     secured = Secured(KEY)
     alice, bob = Holder.by_password(secured), Holder.by_password(secured, BOB)
     first, second = alice.create("carol"), bob.create()
@@ -289,6 +289,11 @@ def test_whose_tokens_are_told() -> None:
     assert [one.token_id for one in alice.describe("carol").tokens] == [first.token_id]
     assert [one.token_id for one in alice.describe("bob", "dan").tokens] == [second.token_id]
     assert alice.sees() == bob.sees() == [first.token_id, second.token_id]  # there are no rules
+    third = alice.create(owner="dan")
+    assert [one.token_id for one in bob.describe("alice").tokens] == [
+        first.token_id,
+        third.token_id,
+    ]
 
 
 def test_rules_say_who_makes_and_sees_tokens() -> None:
@@ -303,11 +308,13 @@ def test_rules_say_who_makes_and_sees_tokens() -> None:
     made = alice.create(owner="bob")
     who = made.principal_name, made.token_requester_principal_name
     assert (made.error_code, who) == (0, ("bob", "alice"))
-    assert alice.sees() == [mine.token_id]  # who asked for it does not own it
+    assert alice.sees() == [mine.token_id, made.token_id]  # who asked for it sees it
     rule(secured, creation(ResourceType.DELEGATION_TOKEN, his.token_id, Operation.DESCRIBE))
-    assert alice.sees() == [mine.token_id, his.token_id]
-    rule(secured, creation(ResourceType.USER, "User:bob", Operation.DESCRIBE_TOKENS))
     assert alice.sees() == [mine.token_id, his.token_id, made.token_id]
+    other = bob.create()
+    assert other.token_id not in alice.sees()
+    rule(secured, creation(ResourceType.USER, "User:bob", Operation.DESCRIBE_TOKENS))
+    assert other.token_id in alice.sees()
     peer = log_in(secured, made.token_id, made.hmac)
     assert peer is not None
     assert peer.name == "User:bob"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+import struct
+import uuid
+from typing import Any, cast
 
 import attrs
 import pytest
@@ -124,6 +126,95 @@ def test_what_was_asked_is_not_said_again(
     assert joined(answer)[8:] == bytes.fromhex(wanted)
 
 
+#: requests with errors of which the real one's answers leave what was asked, or do not
+TOLD: list[tuple[str, int, dict[str, Any], str, object]] = [
+    ("CreateTopics", 5, {"topics": [{"name": "t", "num_partitions": 2, "replication_factor": 3,
+     "assignments": [], "configs": []}], "timeout_ms": 1, "validate_only": False},
+     "num_partitions", -1),
+    ("AlterClientQuotas", 0, {"entries": [{"entity": [{"entity_type": "user", "entity_name": None}],
+     "ops": []}], "validate_only": False}, "entity",
+     [{"entity_type": "user", "entity_name": None}]),
+    ("ElectLeaders", 1, {"election_type": 0, "timeout_ms": 1,
+     "topic_partitions": [{"topic": "t", "partitions": [4]}]}, "partition_id", 4),
+    ("AlterPartitionReassignments", 0, {"timeout_ms": 1, "topics": [{"name": "t",
+     "partitions": [{"partition_index": 4, "replicas": [1]}]}]}, "partition_index", 4),
+    ("ListPartitionReassignments", 0, {"timeout_ms": 1,
+     "topics": [{"name": "t", "partition_indexes": [4]}]}, "partition_index", 4),
+    ("WriteTxnMarkers", 1, {"markers": [{"producer_id": 1, "producer_epoch": 0,
+     "transaction_result": True, "coordinator_epoch": 0,
+     "topics": [{"name": "t", "partition_indexes": []}]}]}, "topics", []),
+]  # fmt: skip
+
+
+def answered_with(name: str, version: int, fields: dict[str, Any], code: ErrorCode) -> Any:
+    """Return what a request is told that fails with a code."""
+    (api,) = (one for one in APIS.values() if one.name == name)
+    body = build(message_class(f"{name}Request"), version, fields).encode(version=version)
+    request = RawRequest(version, 7, memoryview(body), 0, version >= api.flexible_from)
+    answer = error_answer(Conversation().broker, api, request, code, "")
+    assert answer is not None
+    response = library_class(api, "Response")
+    return plain(response.decode(joined(answer), version=version, header=True, framed=True))
+
+
+def values_of(told: Any, name: str) -> list[Any]:
+    """Return the values of fields of a name, however deep."""
+    if isinstance(told, list):
+        return [it for one in cast("list[Any]", told) for it in values_of(one, name)]
+    if not isinstance(told, dict):
+        return []
+    fields = cast("dict[str, Any]", told)
+    here = [fields[name]] if name in fields else []
+    return here + [it for one in fields.values() for it in values_of(one, name)]
+
+
+@pytest.mark.parametrize(("name", "version", "fields", "field", "wanted"), TOLD)
+def test_what_is_said_of_what_was_asked(
+    name: str, version: int, fields: dict[str, Any], field: str, wanted: object
+) -> None:
+    """As Kafka's own answers to failed requests have it."""
+    assert values_of(answered_with(name, version, fields, CODE), field) == [wanted]
+
+
+def test_a_refusal_of_versions_has_no_tags_in_its_header() -> None:
+    """Else no client could read it."""
+    fields = {"client_software_name": "a", "client_software_version": "1"}
+    body = build(message_class("ApiVersionsRequest"), 3, fields).encode(version=3)
+    request = RawRequest(3, 7, memoryview(body), 0, is_flexible=True)
+    answer = error_answer(Conversation().broker, APIS[18], request, CODE, "")
+    assert answer is not None
+    assert joined(answer)[4:10] == struct.pack(">ih", 7, CODE)
+
+
+@pytest.mark.parametrize(("version", "count"), [(12, 1), (13, 0)])
+def test_a_fetch_out_of_place(version: int, count: int) -> None:
+    """The code stands at the top, before version 13 at each partition, too."""
+    partition = {
+        "partition": 0, "current_leader_epoch": 0, "fetch_offset": 0, "last_fetched_epoch": 0,
+        "log_start_offset": 0, "partition_max_bytes": 1,
+    }  # fmt: skip
+    which = {"topic": "t"} if version < 13 else {"topic_id": uuid.UUID(int=1)}
+    fields = {
+        "replica_id": -1, "max_wait_ms": 0, "min_bytes": 0, "max_bytes": 1, "isolation_level": 0,
+        "session_id": 0, "session_epoch": 0, "forgotten_topics_data": [], "rack_id": "",
+        "topics": [{**which, "partitions": [partition]}],
+    }  # fmt: skip
+    told = answered_with("Fetch", version, fields, ErrorCode.ILLEGAL_SASL_STATE)
+    assert told["error_code"] == ErrorCode.ILLEGAL_SASL_STATE
+    assert values_of(told["responses"], "high_watermark") == [-1] * count
+
+
+def test_users_are_told_in_order() -> None:
+    """Each once."""
+    fields: dict[str, Any] = {
+        "deletions": [{"name": "b", "mechanism": 1}, {"name": "b", "mechanism": 2}],
+        "upsertions": [{"name": "a", "mechanism": 1, "iterations": 4096, "salt": b"",
+                        "salted_password": b""}],
+    }  # fmt: skip
+    told = answered_with("AlterUserScramCredentials", 0, fields, CODE)
+    assert values_of(told, "user") == ["a", "b"]
+
+
 def test_what_is_not_answered() -> None:
     """A produce request with acks 0 has no answer that could say so."""
     kind = library_class(APIS[0], "Request")
@@ -145,6 +236,23 @@ def test_messages_of_our_own(key: int) -> None:
     told = decode_message(response_class, joined(answer), version, 9)
     codes = {int(code) for code in re.findall(r"\berror_code=(-?\d+)", repr(told))}
     assert codes == {CODE}, told
+
+
+@pytest.mark.parametrize(
+    ("key", "wanted"),
+    [(38, {"principal_name": "ANONYMOUS", "token_requester_principal_name": "ANONYMOUS"}),
+     (39, {"expiry_timestamp_ms": 0}), (40, {"expiry_timestamp_ms": 0})],
+)  # fmt: skip
+def test_tokens_that_there_are_not(key: int, wanted: dict[str, object]) -> None:
+    """They are nobody's, and end at no time."""
+    api, version = APIS[key], APIS[key].version_max
+    request_class, response_class = own_messages(api)
+    body = memoryview(encode_message(empty(request_class), version))
+    request = RawRequest(version, 7, body, 0, is_flexible=True)
+    answer = error_answer(Conversation().broker, api, request, CODE, "")
+    assert answer is not None
+    told = decode_message(response_class, joined(answer), version, 9)
+    assert {name: getattr(told, name) for name in wanted} == wanted
 
 
 def filled_of_ours(kind: type[Message]) -> Any:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import struct
+import uuid
 from typing import Any
 
 import pytest
@@ -17,6 +20,7 @@ from tests.compat.kafka.security.secured import LOGIN, PREFIX, RIGHT, SETTINGS, 
 METADATA: dict[str, Any] = {"topics": []}
 MECHANISMS = ["OAUTHBEARER", "PLAIN", "SCRAM-SHA-256"]
 PAUSE_MS = 100
+AT_ONCE = {"connection.failed.authentication.delay.ms": "0"}
 
 
 def test_a_client_says_who_it_is() -> None:
@@ -104,6 +108,73 @@ def test_a_request_in_place_of_a_token() -> None:
     assert peer.is_hung_up_on
 
 
+def test_versions_are_told_once() -> None:
+    """A client that did not say well what it is may ask again; one that knows them may not."""
+    peer = Secured().peer()
+    header = struct.pack(">hhihB", 18, 3, 7, -1, 0)
+    for name, code in ((b"a b", ErrorCode.INVALID_REQUEST), (b"a", ErrorCode.NONE)):
+        said = bytes([len(name) + 1]) + name + b"\x021\0"
+        assert peer.raw(header + said)[8:10] == struct.pack(">h", code)
+    assert peer.raw(header + said) == b""
+    assert peer.is_hung_up_on
+
+
+def test_versions_of_another_time_in_place_of_a_token() -> None:
+    """They are refused in the first version, and a header that cannot be read is the end."""
+    secured = Secured(AT_ONCE)
+    peer = secured.peer()
+    peer.handshake("PLAIN")
+    header = struct.pack(">hhih", 18, 99, 7, -1)
+    told = struct.pack(">iihi", 10, 7, ErrorCode.ILLEGAL_SASL_STATE, 0)
+    assert peer.raw(header + b"\0") == told
+    too_long = struct.pack(">hhih", 18, 0, 7, 80)
+    for unreadable in (header, too_long):
+        for is_after_handshake in (False, True):
+            peer = secured.peer()
+            if is_after_handshake:
+                peer.handshake("PLAIN")
+            assert peer.raw(unreadable) == b""
+            assert peer.is_hung_up_on
+
+
+@pytest.mark.parametrize(
+    ("api", "version", "fields", "text"),
+    [
+        ("DescribeCluster", 0, {"include_cluster_authorized_operations": False},
+         "Unexpected Kafka request of type DESCRIBE_CLUSTER during SASL authentication."),
+        ("FindCoordinator", 3, {"key": "A", "key_type": 0},
+         "Request is not valid given the current SASL state."),
+        ("DeleteTopics", 6, {"topics": [{"name": "A", "topic_id": uuid.UUID(int=0)}],
+         "timeout_ms": 1}, None),
+    ],
+)  # fmt: skip
+def test_words_to_who_is_out_of_place(
+    api: str, version: int, fields: dict[str, Any], text: str | None
+) -> None:
+    """Some answers say what happened, some what the code means, and some nothing."""
+    peer = Secured(AT_ONCE).peer()
+    peer.handshake("PLAIN")
+    answer = peer.ask(api, version, fields).message
+    (told,) = answer.get("responses", [answer])
+    assert (told["error_code"], told["error_message"]) == (ErrorCode.ILLEGAL_SASL_STATE, text)
+
+
+def test_everybody_out_of_place() -> None:
+    """Over a question about all passwords Kafka stumbles here."""
+    peer = Secured(AT_ONCE).peer()
+    peer.handshake("PLAIN")
+    assert peer.raw(struct.pack(">hhihB", 50, 0, 7, -1, 0) + b"\0\0") == b""
+    assert peer.is_hung_up_on
+
+
+def test_what_cannot_be_read_is_not_answered() -> None:
+    """Also in place of a token."""
+    peer = Secured(AT_ONCE).peer()
+    peer.handshake("PLAIN")
+    assert peer.raw(struct.pack(">hhihB", 64, 0, 7, -1, 0) + b"\0\0") == b""
+    assert peer.is_hung_up_on
+
+
 def test_tokens_without_requests() -> None:
     """After a handshake of version 0, as clients before 1.0 send them."""
     peer = Secured().peer()
@@ -181,6 +252,47 @@ def test_once_a_second_is_often_enough() -> None:
     assert (found["error_code"], found["mechanisms"]) == (ErrorCode.ILLEGAL_SASL_STATE, [])
     assert peer.token(RIGHT)["error_code"] == ErrorCode.ILLEGAL_SASL_STATE
     assert peer.ask("Metadata", 1, METADATA)
+
+
+def test_no_other_mechanism_to_begin_anew_by() -> None:
+    """One that there is not is the end, and nobody is told those that there are."""
+    peer = Secured({**REAUTH, **AT_ONCE}).peer().log_in()
+    assert peer.send("SaslHandshake", 1, {"mechanism": "GSSAPI"}).answers() == []
+    assert peer.is_hung_up_on
+
+
+def bearer(expiry: object) -> bytes:
+    """Return a bearer token of alice's that nobody has signed."""
+    parts = [
+        base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=")
+        for part in ({"alg": "none"}, {"sub": "alice", "exp": expiry})
+    ]
+    return f"n,,\1auth=Bearer {parts[0]}.{parts[1]}.\1\1".encode()
+
+
+def test_a_session_that_is_over_does_not_begin_anew_too_soon() -> None:
+    """It is over first."""
+    secured = Secured()
+    peer = secured.peer()
+    for _ in range(2):
+        peer.handshake("OAUTHBEARER")
+        expiry = secured.host.clock.wall_ms() / 1000 + 0.5
+        assert peer.token(bearer(expiry))["session_lifetime_ms"] == 500
+    secured.pass_time(501)
+    assert peer.send("SaslHandshake", 1, {"mechanism": "OAUTHBEARER"}).answers() == []
+    assert peer.is_hung_up_on
+
+
+@pytest.mark.parametrize("expiry", [1e11, 1e300])
+def test_a_session_that_is_too_long(expiry: float) -> None:
+    """Kafka stumbles over what does not fit into nanoseconds, unless the listener has a limit."""
+    peer = Secured().peer()
+    peer.handshake("OAUTHBEARER")
+    assert peer.send_token(bearer(expiry)).answers() == []
+    assert peer.is_hung_up_on
+    peer = Secured({f"{PREFIX}oauthbearer.connections.max.reauth.ms": "60000"}).peer()
+    peer.handshake("OAUTHBEARER")
+    assert peer.token(bearer(expiry))["session_lifetime_ms"] == 60_000
 
 
 def test_where_nobody_has_to_say_who_he_is() -> None:

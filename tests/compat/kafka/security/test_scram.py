@@ -12,6 +12,7 @@ from logstore.compat.kafka.security.sasl.exchange import (
     Identity,
     SaslAuthenticationError,
     SaslError,
+    StumbledError,
 )
 from logstore.compat.kafka.security.sasl.scram import ScramExchange
 from logstore.compat.kafka.security.sasl.scram_mechanism import ScramMechanism
@@ -96,8 +97,7 @@ def test_somebody_elses_name() -> None:
 @pytest.mark.parametrize(
     "final",
     [b"", FINAL[:-2], FINAL.replace(b"p=dH", b"p=dI"), FINAL.replace(b"hvYD", b"hvYE"),
-     FINAL.replace(b"biws", b"eSws"), FINAL.replace(b",p=", b",x=y,p="), FIRST,
-     FINAL.split(b",p=")[0] + b",p=", FINAL + b"!"],
+     FINAL.replace(b"biws", b"eSws"), FINAL.replace(b",p=", b",x,p="), FIRST, FINAL + b"!"],
 )  # fmt: skip
 def test_a_final_message_that_is_not_taken(final: bytes) -> None:
     """Nobody is let in, and the exchange is over: the right one does not help any more."""
@@ -115,3 +115,68 @@ def test_too_few_iterations() -> None:
     weak = SHA_256.credential("user", SHA_256.salted_password("pencil", SALT, 1), SALT, 1)
     with pytest.raises(SaslError, match="iterations"):
         exchange([weak]).evaluate(FIRST)
+
+
+@pytest.mark.parametrize(
+    ("first", "final"),
+    [
+        (FIRST, FINAL.replace(b",p=", b",x=y,p=")),
+        (FIRST.replace(b"n,,", b"n,,m=x,"), FINAL),
+        (FIRST.replace(b"n,,", b"n,a=user,"), FINAL),
+    ],
+)
+def test_proofs_are_made_of_what_is_kept(first: bytes, final: bytes) -> None:
+    """Extensions of the final message and what is reserved in the first are not in the proof."""
+    server = exchange()
+    server.evaluate(first)
+    assert server.evaluate(final) == PROOF_OF_SERVER
+
+
+def proof_of(bare: bytes, unproved: bytes = FINAL.split(b",p=", maxsplit=1)[0]) -> bytes:
+    """Return a final message of who knows the password, for these words."""
+    salted = SHA_256.salted_password("pencil", SALT, 4096)
+    key = SHA_256.hmac(salted, b"Client Key")
+    signature = SHA_256.hmac(SHA_256.hash(key), b",".join((bare, CHALLENGE, unproved)))
+    proof = bytes(one ^ other for one, other in zip(key, signature, strict=True))
+    return unproved + b",p=" + base64.b64encode(proof)
+
+
+def test_an_extension_that_comes_twice() -> None:
+    """It is in the proof once, as it was told last."""
+    bare = FIRST.removeprefix(b"n,,")
+    server = exchange()
+    server.evaluate(FIRST + b",k=a,k=b")
+    assert server.evaluate(proof_of(bare + b",k=b")).startswith(b"v=")
+
+
+def test_channels_are_spelled_as_java_does() -> None:
+    """Of two ways to write the same bytes one is in the proof."""
+    ending = FINAL.split(b",p=", maxsplit=1)[0].removeprefix(b"c=biws")
+    final = proof_of(FIRST.removeprefix(b"n,,"), b"c=YQ==" + ending)
+    server = exchange()
+    server.evaluate(FIRST)
+    assert server.evaluate(final.replace(b"c=YQ==", b"c=YR==")).startswith(b"v=")
+
+
+@pytest.mark.parametrize("proof", [b"", base64.b64encode(bytes(31)), base64.b64encode(bytes(64))])
+def test_a_proof_of_another_length(proof: bytes) -> None:
+    """Kafka stumbles over it: the client is hung up on, and not answered."""
+    server = exchange()
+    server.evaluate(FIRST)
+    with pytest.raises(StumbledError):
+        server.evaluate(FINAL.split(b",p=", maxsplit=1)[0] + b",p=" + proof)
+
+
+@pytest.mark.parametrize(
+    ("extensions", "is_by_token"),
+    [(b",tokenauth=true", True), (b",tokenauth=TRUE", True), (b",TOKENAUTH=true", False),
+     (b",tokenauth=trueish", False), (b",tokenauth=true,tokenauth=no", False)],
+)  # fmt: skip
+def test_who_comes_by_a_token(extensions: bytes, *, is_by_token: bool) -> None:
+    """The word is written small, the truth in any way, and what comes last counts."""
+    server = exchange()
+    if is_by_token:
+        with pytest.raises(SaslError, match="delegation token"):
+            server.evaluate(FIRST + extensions)
+    else:
+        assert server.evaluate(FIRST + extensions) == CHALLENGE
