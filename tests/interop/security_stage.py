@@ -73,8 +73,10 @@ class Certificates:
         return cls(**found)
 
 
-def security_settings(ports: dict[str, int], certificates: Certificates) -> dict[str, Any]:
-    """Return what ``server.properties`` says of the listeners."""
+def security_settings(
+    ports: dict[str, int], certificates: Certificates, more: Mapping[str, Any] = {}
+) -> dict[str, Any]:
+    """Return what ``server.properties`` says of the listeners, and what more it shall say."""
     found: dict[str, Any] = SETTINGS | {
         "listeners": ",".join(f"{name}://127.0.0.1:{port}" for name, port in ports.items()),
         "listener.security.protocol.map": ",".join(
@@ -94,7 +96,7 @@ def security_settings(ports: dict[str, int], certificates: Certificates) -> dict
             found[f"{prefix}sasl.enabled.mechanisms"] = ",".join(MECHANISMS)
             for mechanism, jaas in _JAAS.items():
                 found[f"{prefix}{mechanism.lower()}.sasl.jaas.config"] = jaas
-    return found
+    return {**found, **more}
 
 
 @attrs.frozen
@@ -122,14 +124,16 @@ class Secured:
 
 
 @contextmanager
-def real_secured(directory: Path, certificates: Certificates) -> Generator[Secured]:
+def real_secured(
+    directory: Path, certificates: Certificates, more: Mapping[str, Any] = {}
+) -> Generator[Secured]:
     """Run a real Kafka, or end the test as `missing` says."""
     ports: dict[str, int] = {}
     while len(ports) < len(PROTOCOLS):
         port = free_port(1)
         if port is not None and not {port, port + 1} & {*ports.values()}:
             ports[[*PROTOCOLS][len(ports)]] = port
-    given = security_settings(ports, certificates)
+    given = security_settings(ports, certificates, more)
     controller = f"127.0.0.1:{ports['PLAIN'] + 1}"
     given["advertised.listeners"] = given["listeners"]
     given["listeners"] = f"{given['listeners']},CONTROLLER://{controller}"
@@ -169,24 +173,27 @@ def is_open(address: str) -> bool:
 
 @contextmanager
 def our_secured(
-    directory: Path, certificates: Certificates, data: Path | None = None
+    directory: Path,
+    certificates: Certificates,
+    data: Path | None = None,
+    more: Mapping[str, Any] = {},
 ) -> Generator[Secured]:
     """Run `logstore serve` with the same settings, on ports that the system chooses."""
-    given = security_settings(dict.fromkeys(PROTOCOLS, 0), certificates)
+    given = security_settings(dict.fromkeys(PROTOCOLS, 0), certificates, more)
     with OurBroker(directory, given, data) as broker:
         yield Secured("ours", broker.listeners, certificates, broker)
 
 
 @contextmanager
-def both_secured(directory: Path) -> Generator[list[Secured]]:
+def both_secured(directory: Path, more: Mapping[str, Any] = {}) -> Generator[list[Secured]]:
     """Run the real one and ours, with users who can log in by SCRAM."""
     for name in ("real", "ours"):
         (directory / name).mkdir()
     certificates = Certificates.made_in(directory)
     with ExitStack() as stack:
         found = [
-            stack.enter_context(real_secured(directory / "real", certificates)),
-            stack.enter_context(our_secured(directory / "ours", certificates)),
+            stack.enter_context(real_secured(directory / "real", certificates, more)),
+            stack.enter_context(our_secured(directory / "ours", certificates, more=more)),
         ]
         for one in found:
             enter_users(one.listeners["PLAIN"])

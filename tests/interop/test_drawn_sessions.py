@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient
 
 from logstore.compat import TestBroker
-from logstore.tools.dev.kafka_peer import KafkaPeer
 from tests.interop.clients import settings as client_settings
 from tests.interop.conftest import (
-    QUICK_HEARTBEATS,
-    SETTINGS,
     led_partitions,
     new_topic,
     start_real,
 )
 from tests.interop.drawn.line import Line
 from tests.interop.drawn.pair import Pair
-from tests.interop.drawn.session import AT_ONCE, AUTHORIZER, run
+from tests.interop.drawn.session import run
+from tests.interop.drawn.stage import SECURED, Both, both_brokers
 from tests.interop.drawn.twin import Twin
 from tests.interop.eventually import eventually
-from tests.interop.our_broker import OurBroker
 from tests.interop.stored_records import settled_differences
 
 pytestmark = pytest.mark.interop
 
-Both = tuple[OurBroker, KafkaPeer]
 FENCED = 74
 TOPIC = "led-anew"
+LOGINS_SEED, DELEGATIONS_SEED = 12144, 12301
 #: what is asked about, and by which seeds
 SESSIONS = (
     (("topics", "records"), (3, 6, 8)),
@@ -51,22 +47,10 @@ SESSIONS = (
 )
 
 
-@contextmanager
-def both_brokers(directory: Path, settings: dict[str, object]) -> Generator[Both]:
-    """Yield our broker and a real one, both new."""
-    wanted = SETTINGS | QUICK_HEARTBEATS | settings
-    with OurBroker(directory / "ours", wanted) as ours:
-        real = start_real(directory / "real", settings=wanted)
-        try:
-            yield ours, real
-        finally:
-            real.stop()
-
-
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     """Our broker and a real one, where everybody may do everything."""
-    with both_brokers(tmp_path_factory.mktemp("drawn"), AT_ONCE) as found:
+    with both_brokers(tmp_path_factory.mktemp("drawn"), ()) as found:
         yield found
 
 
@@ -110,25 +94,33 @@ def epoch_of(line: Line) -> int:
 )
 def test_a_drawn_session_is_answered_alike(areas: tuple[str, ...], seed: int, both: Both) -> None:
     """Field by field, but for what each broker makes up by itself."""
-    ours, real = both
-    twin = run(ours.bootstrap, real.bootstrap, seed, areas, prefix=areas[0])
+    twin = run(*both.bootstraps, seed, areas, prefix=areas[0])
     assert len(twin.steps) >= 60
     assert "\n".join(map(str, twin.differences)) == ""
 
 
 def test_both_hold_the_same(both: Both) -> None:
     """After all these sessions, but for ids and times: batches, coordinators' records, metadata."""
-    ours, real = both
-    assert "\n".join(settled_differences(ours.data, real.data)) == ""
+    assert "\n".join(settled_differences(*both.data)) == ""
 
 
 def test_rules_are_made_and_found_alike(tmp_path: Path) -> None:
     """The same of rules of access, with an authorizer at both; and they are kept alike."""
-    with both_brokers(tmp_path, AT_ONCE | AUTHORIZER) as (ours, real):
+    with both_brokers(tmp_path, ("acls",)) as both:
         for seed in (0, 1, 2):
-            twin = run(ours.bootstrap, real.bootstrap, seed, ("acls",))
+            twin = run(*both.bootstraps, seed, ("acls",))
             assert "\n".join(map(str, twin.differences)) == ""
-        assert "\n".join(settled_differences(ours.data, real.data)) == ""
+        assert "\n".join(settled_differences(*both.data)) == ""
+
+
+def test_clients_log_in_alike(tmp_path: Path) -> None:
+    """The same of listeners with logins: who is let in and how, and whose tokens there are."""
+    with both_brokers(tmp_path, SECURED) as both:
+        for area, seed in (("logins", LOGINS_SEED), ("delegations", DELEGATIONS_SEED)):
+            twin = run(*both.bootstraps, seed, (area,), 30, area, both.listeners)
+            assert len(twin.steps) >= 40
+            assert "\n".join(map(str, twin.differences)) == ""
+        assert "\n".join(settled_differences(*both.data)) == ""
 
 
 @pytest.mark.parametrize("version", [15, 16, 18])

@@ -42,6 +42,8 @@ LIMITED: dict[str, tuple[Any, ...]] = {
     "RequireStable": (False,), "Value": ("1", "gzip", None), "Epoch": (0, 1),
     "ResponsePartitionLimit": (1, 3, 2000), "IncludeClusterAuthorizedOperations": (False, True),
 }  # fmt: skip
+#: What is no whole number, or must not be negative.
+OF_TYPES: dict[str, tuple[Any, ...]] = {"float64": (1e9,), "uint16": (0, 1, 9092)}
 
 
 def ask(world: World) -> None:
@@ -58,6 +60,11 @@ def ask(world: World) -> None:
     world.ask(api, body, version)
     if api in {"CreateTopics", "DeleteTopics", "CreatePartitions", "Metadata"}:
         learn_topics(world, sorted({*world.topics, *drawn.names}))
+
+
+def body_of(world: World, api: str, version: int) -> dict[str, Any]:
+    """Draw all that a question says."""
+    return _Drawn(world, api, version).struct(apis()[api].request.fields, world.topic())
 
 
 class _Drawn:
@@ -99,6 +106,8 @@ class _Drawn:
             return self.struct(field.fields, topic)
         if field.type == "records":
             return batches_of(world, topic, 0, self._version)
+        if field.type in OF_TYPES:
+            return world.chance.choice(OF_TYPES[field.type])
         if name in LIMITED:
             return world.chance.choice(LIMITED[name])
         if field.type == "uuid":
@@ -109,8 +118,6 @@ class _Drawn:
             return world.pick(b"", b"\0", b"bytes")
         if field.type == "bool":
             return world.likely(0.5)
-        if field.type == "float64":
-            return 1e9
         if name in OF_PARTITIONS:
             return world.partition(topic)
         if name in {"ProducerId", "ProducerEpoch", "ProducerIdFilters"}:

@@ -43,6 +43,11 @@ class Line:
         self._asked.clear()
         self._put(b"".join(self.frame(*question) for question in questions))
 
+    def send_frame(self, data: bytes) -> None:
+        """Send bytes that are no question, after their length."""
+        self._asked.clear()
+        self._put(struct.pack(">i", len(data)) + data)
+
     def _put(self, data: bytes) -> None:
         try:
             self._socket.sendall(data)
@@ -71,6 +76,11 @@ class Line:
 
     def receive(self, seconds: float) -> dict[str, Any] | str:
         """Return the answer, CLOSED if the broker hung up, or SILENT if there is none in time."""
+        frame = self.receive_frame(seconds)
+        return frame if isinstance(frame, str) else self._decoded(frame)
+
+    def receive_frame(self, seconds: float) -> bytes | str:
+        """Return the next bytes that have a length, CLOSED or SILENT."""
         deadline = time.monotonic() + seconds
         while not self._is_whole():
             left = max(0.0, deadline - time.monotonic())
@@ -85,7 +95,7 @@ class Line:
             self._received += piece
         (size,) = struct.unpack_from(">i", self._received)
         frame, self._received = self._received[4 : 4 + size], self._received[4 + size :]
-        return self._decoded(frame)
+        return frame
 
     def _is_whole(self) -> bool:
         if len(self._received) < 4:

@@ -98,6 +98,8 @@ SHUFFLED: dict[tuple[str, str], tuple[str, ...]] = {
     ("ReadShareGroupStateSummaryResponse", "Results"): ("TopicId",),
     ("ReadShareGroupStateSummaryResponse", "Partitions"): ("Partition",),
     ("UpdateFeaturesResponse", "Results"): ("Feature",),
+    ("SaslHandshakeResponse", "Mechanisms"): (),
+    ("DescribeDelegationTokenResponse", "Tokens"): ("TokenId",),
 }
 #: up to how many items the order is told all the same: small sets of Scala keep it
 ORDERED_UP_TO = {("MetadataResponse", "Topics"): 4}

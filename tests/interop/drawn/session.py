@@ -11,10 +11,8 @@ import random
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 
-from logstore.tools.dev.kafka_peer import KafkaPeer
 from tests.interop.drawn import (
     acls,
     anything,
@@ -22,11 +20,13 @@ from tests.interop.drawn import (
     cluster,
     configs,
     decrees,
+    delegations,
     expressions,
     fetches,
     groups,
     inquiries,
     lists,
+    logins,
     offsets,
     patterns,
     records,
@@ -40,6 +40,7 @@ from tests.interop.drawn import (
 )
 from tests.interop.drawn.comparison import uuid_text
 from tests.interop.drawn.schemas import apis
+from tests.interop.drawn.stage import SECURED, Listeners, both_brokers
 from tests.interop.drawn.twin import Twin
 from tests.interop.drawn.world import World
 from tests.interop.eventually import eventually
@@ -47,19 +48,6 @@ from tests.interop.stored_records import settled_differences
 
 Draw = Callable[[World], None]
 NO_SUCH_TRANSACTION = 105
-#: Assignments are worked out with the heartbeat that asks for them, as ours does it; and ours, too,
-#: is told that it is alone.
-AT_ONCE: dict[str, object] = {
-    **{f"group.{kind}.assignment.interval.ms": 0 for kind in ("consumer", "share", "streams")},
-    "transaction.state.log.min.isr": 1,
-    "share.coordinator.state.topic.min.isr": 1,
-    "group.streams.initial.rebalance.delay.ms": 0,
-}
-#: What a session about rules of access needs: whoever speaks may do everything.
-AUTHORIZER: dict[str, object] = {
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "super.users": "User:ANONYMOUS",
-}
 #: what may be done, and how often beside the others
 TOPICS: tuple[tuple[int, Draw], ...] = (
     (6, topics.create_topics),
@@ -300,6 +288,23 @@ EXPRESSIONS: tuple[tuple[int, Draw], ...] = (
     (1, expressions.name),
     (8, expressions.transactions),
 )
+#: of who comes by a listener with logins
+LOGINS: tuple[tuple[int, Draw], ...] = (
+    (12, logins.log_in),
+    (2, logins.name_any_mechanism),
+    (4, logins.ask_too_early),
+    (2, logins.send_nonsense),
+    (3, logins.all_at_once),
+)
+DELEGATIONS: tuple[tuple[int, Draw], ...] = (
+    (6, delegations.create),
+    (5, delegations.renew),
+    (5, delegations.expire),
+    (4, delegations.describe),
+    (4, delegations.use),
+    (3, delegations.passwords),
+    (1, inquiries.passwords),
+)
 AREAS: dict[str, tuple[tuple[int, Draw], ...]] = {
     "topics": TOPICS,
     "records": RECORDS,
@@ -319,11 +324,13 @@ AREAS: dict[str, tuple[tuple[int, Draw], ...]] = {
     "inquiries": INQUIRIES,
     "decrees": DECREES,
     "expressions": EXPRESSIONS,
+    "logins": LOGINS,
+    "delegations": DELEGATIONS,
 }
 #: which only who names them gets
 _BY_NAME = {
     "acls", "anything", "patterns", "stores", "fetches", "lists", "bursts", "inquiries", "decrees",
-    "expressions",
+    "expressions", *SECURED,
 }  # fmt: skip
 
 
@@ -380,10 +387,11 @@ def run(
     areas: Sequence[str] = (),
     steps: int = 60,
     prefix: str = "",
+    listeners: Listeners | None = None,
 ) -> Twin:
     """Lead both through the session of a seed."""
     chance = random.Random(seed)
-    twin = Twin(ours, real)
+    twin = Twin(ours, real, listeners)
     world = World(twin, chance, f"{prefix}s{seed}", versions_of_both(twin))
     chosen = areas or sorted(set(AREAS) - _BY_NAME)
     # A new broker has no producer ids yet when it is asked for the first.
@@ -406,9 +414,6 @@ def run(
 
 def main() -> int:
     """Run the sessions of some seeds, tell what is different, return in how many."""
-    from tests.interop.conftest import QUICK_HEARTBEATS, SETTINGS
-    from tests.interop.our_broker import OurBroker
-
     parser = argparse.ArgumentParser()
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--count", type=int, default=20)
@@ -418,19 +423,15 @@ def main() -> int:
     options = parser.parse_args()
     areas = [one for one in options.areas.split(",") if one]
     bad = 0
-    settings = SETTINGS | QUICK_HEARTBEATS | AT_ONCE | (AUTHORIZER if "acls" in areas else {})
-    with ExitStack() as stack:
-        directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        real = stack.enter_context(KafkaPeer("4", directory / "real", settings=settings))
-        ours = stack.enter_context(OurBroker(directory / "ours", settings))
+    with tempfile.TemporaryDirectory() as directory, both_brokers(Path(directory), areas) as both:
         for seed in range(options.first, options.first + options.count):
-            twin = run(ours.bootstrap, real.bootstrap, seed, areas, options.steps)
+            twin = run(*both.bootstraps, seed, areas, options.steps, listeners=both.listeners)
             told = [f"seed {seed}: {len(twin.steps)} steps", *map(str, twin.differences)]
             told += [f"{number}: {step}" for number, step in enumerate(twin.steps) if options.told]
             sys.stdout.write("\n  ".join(told) + "\n")
             sys.stdout.flush()
             bad += bool(twin.differences)
-        found = settled_differences(ours.data, real.data)
+        found = settled_differences(*both.data)
         sys.stdout.write("\n  ".join(["what they hold:", *found]) + "\n")
     return bad + bool(found)
 

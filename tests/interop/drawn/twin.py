@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from tests.interop.drawn.comparison import Comparison
+from tests.interop.drawn.comparison import Comparison, without_chance
 from tests.interop.drawn.line import SILENT, Line
 from tests.interop.drawn.orders import SHUFFLED
 from tests.interop.drawn.pair import Pair, of_side
@@ -20,7 +20,7 @@ ONLY_ASK = frozenset(
      "OffsetFetch", "DescribeConfigs", "ListConfigResources", "DescribeClientQuotas",
      "DescribeUserScramCredentials", "DescribeAcls", "DescribeLogDirs", "ListGroups",
      "DescribeCluster", "DescribeQuorum", "DescribeShareGroupOffsets", "StreamsGroupDescribe",
-     "ReadShareGroupStateSummary")
+     "ReadShareGroupStateSummary", "DescribeDelegationToken")
 )  # fmt: skip
 COMING_SECONDS = 5.0
 CONCURRENT_TRANSACTIONS = 51
@@ -84,10 +84,13 @@ class Waiting(NamedTuple):
 
 
 class Twin:
-    """Two brokers, asked the same."""
+    """Two brokers, asked the same; by other listeners on lines that have their names."""
 
-    def __init__(self, ours: str, real: str) -> None:
+    def __init__(
+        self, ours: str, real: str, listeners: Mapping[str, tuple[str, str]] | None = None
+    ) -> None:
         self.bootstraps = (ours, real)
+        self._listeners = listeners or {}
         self.comparison = Comparison(SHUFFLED)
         self.differences: list[Difference] = []
         self.steps: list[str] = []
@@ -97,7 +100,8 @@ class Twin:
     def line(self, name: str) -> tuple[Line, Line]:
         """Return the connections of that name, new ones if there are none."""
         if name not in self._lines:
-            ours, real = (Line(bootstrap) for bootstrap in self.bootstraps)
+            bootstraps = self._listeners.get(name.partition(" ")[0], self.bootstraps)
+            ours, real = (Line(bootstrap) for bootstrap in bootstraps)
             self._lines[name] = (ours, real)
         return self._lines[name]
 
@@ -116,8 +120,7 @@ class Twin:
         if found:
             self.differences.append(Difference(step, api, version, body, found))
         if not answer.is_told:
-            for one in self._lines.pop(line):
-                one.close()
+            self.hang_up(line)
         return answer
 
     def _done(
@@ -156,9 +159,29 @@ class Twin:
             if found := self._judged(api, answer):
                 self.differences.append(Difference(step, api, version, body, found))
             if not answer.is_told:
-                for each in self._lines.pop(line):
-                    each.close()
+                self.hang_up(line)
                 return
+
+    def ask_frame(self, data: Any, line: str) -> Answer:
+        """Put bytes to both that are no question, and compare those that come back."""
+        lines = self.line(line)
+        for side, one in enumerate(lines):
+            one.send_frame(of_side(data, side))
+        real = lines[1].receive_frame(SECONDS_MAX)
+        answer = Answer(lines[0].receive_frame(SECONDS_MAX), real)
+        self.note("(bytes)", data, [without_chance(one) for one in answer])
+        if isinstance(answer.ours, str) or isinstance(answer.real, str):
+            self.hang_up(line)
+        return answer
+
+    def has_line(self, line: str) -> bool:
+        """Tell whether there are connections of that name."""
+        return line in self._lines
+
+    def hang_up(self, line: str) -> None:
+        """Close the connections of that name, if there are any."""
+        for one in self._lines.pop(line, ()):
+            one.close()
 
     def note(self, api: str, body: Any, answers: list[Any]) -> None:
         """Compare what somebody has found in both answers himself."""
@@ -213,8 +236,7 @@ class Twin:
                 asked = f"{one.body} on {name}"
                 self.differences.append(Difference(one.step, one.api, one.version, asked, found))
             if not answer.is_told:
-                for each in self._lines.pop(name):
-                    each.close()
+                self.hang_up(name)
             if one.learn is not None:
                 one.learn(answer)
 

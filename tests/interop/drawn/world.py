@@ -22,7 +22,8 @@ CHANGE_SECONDS = 0.03
 #: These go by way of the real controller: its broker knows a little later.
 BY_CONTROLLER = frozenset(
     ("CreateTopics", "DeleteTopics", "CreatePartitions", "AlterConfigs", "IncrementalAlterConfigs",
-     "AlterClientQuotas", "AlterUserScramCredentials", "CreateAcls", "DeleteAcls")
+     "AlterClientQuotas", "AlterUserScramCredentials", "CreateAcls", "DeleteAcls",
+     "CreateDelegationToken", "RenewDelegationToken", "ExpireDelegationToken")
 )  # fmt: skip
 
 
@@ -78,6 +79,8 @@ class World:
     sharers: dict[str, Sharer] = attrs.field(factory=dict)
     #: share groups and the partitions that are open for them
     shared: set[tuple[str, str, int]] = attrs.field(factory=set)
+    #: delegation tokens: their ids and secrets
+    tokens: list[tuple[Any, Any]] = attrs.field(factory=list)
     #: what the members of streams groups run
     topologies: dict[str, dict[str, Any]] = attrs.field(factory=dict)
 
