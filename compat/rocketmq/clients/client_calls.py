@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from logstore.compat.rocketmq.clients.releases import CAN_ANSWER_SINCE, release_name
 from logstore.compat.rocketmq.connection import AnswerTimeoutError
 from logstore.compat.rocketmq.wire.codes import ResponseCode
 from logstore.compat.rocketmq.wire.refusals import RefusedError
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from logstore.compat.rocketmq.wire.remoting import Command
 
 _TIMEOUT_MS = 10_000
-#: clients of this release and later can be asked (V3_1_8_SNAPSHOT)
-_CAN_ANSWER_SINCE = 60
 
 
 def call_consumer(
@@ -42,11 +41,11 @@ def call_consumer(
     if client is None:
         name = "null" if client_id is None else client_id
         raise RefusedError(ResponseCode.SYSTEM_ERROR, f"The Consumer <{group}> <{name}> not online")
-    if client.version < _CAN_ANSWER_SINCE:
+    if client.version < CAN_ANSWER_SINCE:
         raise RefusedError(
             ResponseCode.SYSTEM_ERROR,
-            f"The Consumer <{client_id}> Version <{client.version}> too low to finish, please "
-            "upgrade it to V3_1_8_SNAPSHOT",
+            f"The Consumer <{client_id}> Version <{release_name(client.version)}> too low to "
+            "finish, please upgrade it to V3_1_8_SNAPSHOT",
         )
     later: Later[Response] = Later()
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from logstore.compat.rocketmq.clients.releases import CAN_RESET_SINCE, release_name
 from logstore.compat.rocketmq.wire.bodies import object_body, queue_table
 from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
 from logstore.compat.rocketmq.wire.fields import as_fields
@@ -14,9 +15,6 @@ from logstore.compat.rocketmq.wire.refusals import RefusedError
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker
-
-#: clients of this release and later can be told (V3_0_7_SNAPSHOT)
-_CAN_RESET_SINCE = 28
 
 
 @attrs.frozen
@@ -95,10 +93,14 @@ def reset_by_clients(broker: Broker, reset: Reset, *, is_for_cpp: bool) -> bytes
         )
     body = _body(broker, topic, targets)
     told = _body_for_cpp(broker, topic, targets) if is_for_cpp else body
-    fields = as_fields(topic=topic, group=group, timestamp=reset.timestamp_ms, isForce=False)
+    fields = as_fields(
+        topic=topic, group=group, timestamp=reset.timestamp_ms, isForce=False, queueId=-1
+    )
     for client in connected.members.values():
-        if client.version < _CAN_RESET_SINCE:
-            remark = f"the client does not support this feature. version={client.version}"
+        if client.version < CAN_RESET_SINCE:
+            remark = (
+                f"the client does not support this feature. version={release_name(client.version)}"
+            )
             raise RefusedError(ResponseCode.SYSTEM_ERROR, remark)
         client.channel.tell(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, fields, told)
     return body
@@ -110,7 +112,7 @@ def _target(broker: Broker, reset: Reset) -> int:
         return _offset_for_time(broker, topic, queue_id, reset.timestamp_ms)
     low = broker.store.min_queue_offset(topic, queue_id)
     high = broker.store.max_queue_offset(topic, queue_id)
-    if not low <= reset.queue_offset <= high + 1:
+    if 0 <= low > reset.queue_offset or reset.queue_offset > high + 1:
         raise RefusedError(
             ResponseCode.SYSTEM_ERROR,
             f"Target offset {reset.queue_offset} not in consume queue range [{low}-{high}]",

@@ -10,6 +10,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
+from logstore.compat.rocketmq.clients.releases import CAN_RESET_SINCE, release_name
 from logstore.compat.rocketmq.wire.bodies import json_body, object_body
 from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
 from logstore.compat.rocketmq.wire.fields import as_fields, read_text
@@ -18,8 +19,11 @@ from logstore.compat.rocketmq.wire.remoting import Response
 from logstore.compat.waiting import Later
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from logstore.compat.rocketmq.broker import Broker
     from logstore.compat.rocketmq.clients.clients import Client
+    from logstore.compat.rocketmq.clients.consumers import ConsumerGroup
     from logstore.compat.rocketmq.connection import Channel
     from logstore.compat.rocketmq.wire.remoting import Command
 
@@ -41,8 +45,21 @@ def handle(
         raise RefusedError(
             ResponseCode.SYSTEM_ERROR, f"No Any Consumer online in the consumer group: [{group}]"
         )
-    clients = [client for client in connected.members.values() if wanted in ("", client.client_id)]
+    clients = list(_clients_of(connected, wanted))
     return _Question(topic, group, clients).ask()
+
+
+def _clients_of(connected: ConsumerGroup, wanted: str) -> Iterator[Client]:
+    """Yield who is to be asked. Raises RefusedError where one of a group is too old for it."""
+    for client in connected.members.values():
+        if client.version < CAN_RESET_SINCE:
+            version = release_name(client.version)
+            remark = f"the client does not support this feature. version={version}"
+            raise RefusedError(ResponseCode.SYSTEM_ERROR, remark)
+        if wanted in ("", client.client_id):
+            yield client
+            if wanted:
+                return
 
 
 class _Question:

@@ -146,12 +146,14 @@ class BatchConsumeQueue(UnitQueue):
         number = max(self._search(_first_queue_offset, queue_offset + 1) - 1, self._start)
         return min(self._end - number, self.units_per_file - number % self.units_per_file)
 
-    def queue_offset_for_time(self, timestamp_ms: int) -> int:
+    def queue_offset_for_time(self, timestamp_ms: int, *, is_upper: bool = False) -> int:
         """
         Return the first queue offset of the batch for a time (``getOffsetInQueueByTime``).
 
         That is the oldest batch stored at that time or later, of the last file that begins at or
-        before it; where that file has none, its last batch. -1 in an empty queue.
+        before it; where that file has none, its last batch. -1 in an empty queue. With `is_upper`
+        it is what Java's search for an upper boundary comes upon: a newer batch, or -1, where
+        none was stored at that time.
         """
         if self._end == self._start:
             return -1
@@ -163,9 +165,28 @@ class BatchConsumeQueue(UnitQueue):
             file_end = min(file_start + self.units_per_file, self._end)
             if younger >= file_end:
                 number = file_end - 1
+            elif is_upper:
+                number = self._upper(file_start, file_end - 1, timestamp_ms)
             else:
                 number = max(self._search(_store_timestamp_ms, timestamp_ms), file_start)
-        return _first_queue_offset(self._unit(number))
+        return -1 if number < 0 else _first_queue_offset(self._unit(number))
+
+    def _upper(self, low: int, high: int, timestamp_ms: int) -> int:
+        """Return the number of a unit, -1 for none (``binarySearchRight``)."""
+        while low <= high:
+            middle = (low + high) // 2
+            found_ms = _store_timestamp_ms(self._unit(middle))
+            if middle == high:
+                return middle if found_ms >= timestamp_ms else -1
+            if middle == low:
+                if found_ms >= timestamp_ms:
+                    return middle
+                low = middle + 1
+            elif found_ms <= timestamp_ms:
+                low = middle
+            else:
+                high = middle - 1
+        return -1
 
     def ext_unit(self, address: int) -> ConsumeQueueExtUnit | None:
         """Return None: there is no extension of a batch consume queue."""

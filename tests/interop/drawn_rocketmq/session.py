@@ -18,11 +18,13 @@ from logstore.tools.dev.rocketmq_peer import CALM, RocketMQPeer
 from tests.interop.drawn_rocketmq import (
     access,
     brokers,
+    callers,
     flags,
     frames,
     groups,
     lites,
     marks,
+    moments,
     names,
     offsets,
     pops,
@@ -271,6 +273,23 @@ FLAGS: tuple[tuple[int, Draw], ...] = (
     (1, marks.query),
     (2, transactions.end),
 )
+CALLERS: tuple[tuple[int, Draw], ...] = (
+    (10, callers.beat),
+    (2, callers.leave),
+    (6, callers.lists),
+    (6, callers.ask_one),
+    (6, callers.ask_all),
+    (4, callers.commit),
+    (8, callers.reset),
+    (2, sends.send_plainly),
+)
+MOMENTS: tuple[tuple[int, Draw], ...] = (
+    (8, moments.send),
+    (10, moments.search),
+    (6, moments.reset),
+    (6, moments.figures),
+    (6, moments.look_inside),
+)
 AREAS: dict[str, tuple[tuple[int, Draw], ...]] = {
     "topics": TOPICS,
     "records": RECORDS,
@@ -288,9 +307,11 @@ AREAS: dict[str, tuple[tuple[int, Draw], ...]] = {
     "marks": MARKS,
     "restarts": RESTARTS,
     "flags": FLAGS,
+    "callers": CALLERS,
+    "moments": MOMENTS,
 }
 #: which only who names them gets
-_BY_NAME = {"marks", "restarts", "flags"}
+_BY_NAME = {"marks", "restarts", "flags", "callers", "moments"}
 
 
 def run(
@@ -308,14 +329,14 @@ def run(
     Where they are to be restarted, `stage` is by what.
     """
     chance = random.Random(seed)
-    twin = Twin(ours, real, groups.REPLIES)
+    twin = Twin(ours, real, callers.REPLIES if "callers" in areas else groups.REPLIES)
     world = World(twin, chance, f"{prefix}s{seed}", stage=stage)
     chosen = areas or [area for area in AREAS if area not in _BY_NAME]
     drawn = [one for area in chosen for one in AREAS[area]]
     weights = [weight for weight, _ in drawn]
     try:
         topics.first_topics(world)
-        if not {"pops", "restarts"}.isdisjoint(areas):
+        if not {"pops", "restarts", "moments"}.isdisjoint(areas):
             groups.first_groups(world)
         if "lites" in chosen:
             lites.first_parents(world)
@@ -323,6 +344,8 @@ def run(
             statics.first_topics(world)
         if "flags" in chosen:
             flags.first_topics(world)
+        if "moments" in chosen:
+            moments.first_topics(world)
         for _ in range(steps):
             ((_, draw),) = chance.choices(drawn, weights)
             draw(world)

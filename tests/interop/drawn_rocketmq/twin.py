@@ -65,6 +65,8 @@ TOLD = frozenset(
      Code.GET_CONSUMER_STATUS_FROM_CLIENT, Code.GET_CONSUMER_RUNNING_INFO,
      Code.CONSUME_MESSAGE_DIRECTLY, Code.NOTIFY_UNSUBSCRIBE_LITE, Code.PUSH_REPLY_MESSAGE_TO_CLIENT)
 )  # fmt: skip
+#: ... whose bodies are the broker's own
+TOLD_WHOLE = frozenset((Code.RESET_CONSUMER_CLIENT_OFFSET,))
 
 
 class Difference(NamedTuple):
@@ -242,6 +244,7 @@ class Twin:
                     name: sorted(
                         {
                             f"{one.code} {sorted(masked(one.fields or {}).items())} {one.flag}"
+                            + (f" {one.body!r}" if one.code in TOLD_WHOLE else "")
                             for one in told
                             if one.code in TOLD
                         }

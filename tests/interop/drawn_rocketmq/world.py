@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 
 from logstore.compat.rocketmq.wire.codes import RequestCode as Code
+from tests.interop.drawn.pair import Pair
 from tests.interop.drawn_rocketmq.mutation import mutated
 from tests.interop.drawn_rocketmq.request import Request
 from tests.interop.drawn_rocketmq.stage import Stage
@@ -56,6 +57,8 @@ class World:
     popped: list[dict[str, Any]] = attrs.field(factory=list)
     #: topics of timed messages, and the handles by which these are taken back
     handles: list[tuple[str, Any]] = attrs.field(factory=list)
+    #: when messages of a topic were stored
+    moments: list[tuple[str, Pair]] = attrs.field(factory=list)
     #: how many messages of a topic come to be there by themselves
     due: dict[str, int] = attrs.field(factory=dict)
     #: by which the brokers are ended and started again, and how often they were

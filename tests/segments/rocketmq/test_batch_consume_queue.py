@@ -165,6 +165,27 @@ def test_a_time_leads_to_the_oldest_batch_of_that_time_or_later() -> None:
     assert queue.queue_offset_for_time(999_999) == 72
 
 
+@pytest.mark.parametrize(
+    ("timestamp_ms", "expected"),
+    [
+        (0, 0),
+        (50_000, 0),
+        (51_000, 3),
+        (51_999, -1),
+        (52_500, 9),
+        (56_500, -1),
+        (58_001, 27),
+        (60_000, 30),
+        (999_999, 72),
+    ],  # fmt: skip
+)
+def test_an_upper_boundary_leads_to_what_java_comes_upon(timestamp_ms: int, expected: int) -> None:
+    """The batch of that time; between two of them the newer one, or none (``binarySearchRight``)."""
+    _, queue = filled(25)
+
+    assert queue.queue_offset_for_time(timestamp_ms, is_upper=True) == expected
+
+
 def test_its_files_are_told_by_the_queue_offsets_in_them() -> None:
     """Of the messages, not of the units."""
     _, queue = filled(25)
