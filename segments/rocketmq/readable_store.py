@@ -113,10 +113,11 @@ class ReadableStore:
         """Return the queue offset for a time, as :func:`.queue_offset_for_time` finds it."""
         queue = self.consume_queues.get(topic, queue_id)
         if not isinstance(queue, ConsumeQueue):
+            if queue is None:
+                return 0
             is_upper = boundary is BoundaryType.UPPER
-            return (
-                0 if queue is None else queue.queue_offset_for_time(timestamp_ms, is_upper=is_upper)
-            )
+            found = queue.queue_offset_for_time(timestamp_ms, is_upper=is_upper)
+            return min(max(found, queue.min_queue_offset), queue.max_queue_offset)
         if self.release is Release.V4:
             return nearest_queue_offset(queue, self.commit_log, timestamp_ms)
         return queue_offset_for_time(queue, self.commit_log, timestamp_ms, boundary)

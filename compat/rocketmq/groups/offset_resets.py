@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import attrs
 
 from logstore.compat.rocketmq.clients.releases import CAN_RESET_SINCE, release_name
-from logstore.compat.rocketmq.wire.bodies import object_body, queue_table
+from logstore.compat.rocketmq.queue_starts import start_of_queue
+from logstore.compat.rocketmq.wire.bodies import in_map_order, object_body, queue_table
 from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
 from logstore.compat.rocketmq.wire.fields import as_fields
 from logstore.compat.rocketmq.wire.message_queue import MessageQueue
@@ -16,6 +17,9 @@ from logstore.compat.rocketmq.wire.refusals import RefusedError
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.broker import Broker
 
+#: the time that means the end of a queue
+_END = -1
+
 
 @attrs.frozen
 class Reset:
@@ -23,7 +27,7 @@ class Reset:
 
     topic: str
     group: str
-    #: negative: to the end
+    #: negative: to the end; for clients -1 alone
     timestamp_ms: int
     is_forced: bool = True
     #: negative: all queues
@@ -110,7 +114,7 @@ def _target(broker: Broker, reset: Reset) -> int:
     topic, queue_id = reset.topic, reset.queue_id
     if reset.queue_offset is None or reset.queue_offset == -1:
         return _offset_for_time(broker, topic, queue_id, reset.timestamp_ms)
-    low = broker.store.min_queue_offset(topic, queue_id)
+    low = start_of_queue(broker.store, topic, queue_id)
     high = broker.store.max_queue_offset(topic, queue_id)
     if 0 <= low > reset.queue_offset or reset.queue_offset > high + 1:
         raise RefusedError(
@@ -125,7 +129,11 @@ def _client_target(broker: Broker, reset: Reset, queue_id: int) -> int:
     if committed == -1:
         remark = f"THe consumer group <{reset.group}> not exist"
         raise RefusedError(ResponseCode.SYSTEM_ERROR, remark)
-    wanted = max(_offset_for_time(broker, reset.topic, queue_id, reset.timestamp_ms), 0)
+    if reset.timestamp_ms == _END:
+        wanted = broker.store.max_queue_offset(reset.topic, queue_id)
+    else:
+        wanted = broker.store.queue_offset_for_time(reset.topic, queue_id, reset.timestamp_ms)
+    wanted = max(wanted, 0)
     return wanted if reset.is_forced or wanted < committed else committed
 
 
@@ -143,8 +151,9 @@ def _body(broker: Broker, topic: str, targets: dict[int, int]) -> bytes:
 
 def _body_for_cpp(broker: Broker, topic: str, targets: dict[int, int]) -> bytes:
     name = broker.settings.broker_name
+    table = {MessageQueue(topic, name, queue_id): target for queue_id, target in targets.items()}
     rows = [
-        {"brokerName": name, "offset": target, "queueId": queue_id, "topic": topic}
-        for queue_id, target in targets.items()
+        {"brokerName": name, "offset": table[queue], "queueId": queue.queue_id, "topic": topic}
+        for queue in in_map_order(table, is_concurrent=False)
     ]
     return object_body(offsetTable=rows)

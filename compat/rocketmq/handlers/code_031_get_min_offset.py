@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from logstore.compat.rocketmq.queue_starts import start_of_queue
 from logstore.compat.rocketmq.wire.codes import ResponseCode
 from logstore.compat.rocketmq.wire.fields import read_int, read_text
 from logstore.compat.rocketmq.wire.remoting import Response
@@ -18,8 +19,5 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     """Serve one request."""
     fields = request.ext_fields
     topic, queue_id = read_text(fields, "topic"), read_int(fields, "queueId")
-    store = broker.store
-    queue_offset = store.min_queue_offset(topic, queue_id)
-    if not store.max_queue_offset(topic, queue_id) and store.tables.is_batch_topic(topic):
-        queue_offset = -1  # a batch queue does not know where it starts before its first batch
+    queue_offset = start_of_queue(broker.store, topic, queue_id)
     return Response(ResponseCode.SUCCESS, "", {"offset": str(queue_offset)})

@@ -23,4 +23,4 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
         raise RefusedError(
             ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {physical_offset}"
         )
-    return Response(ResponseCode.SUCCESS, body=[found])
+    return Response(ResponseCode.SUCCESS, body=[found] if found.size_bytes else b"")

@@ -29,7 +29,6 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
         queue_offset=read_long(fields, "offset") if has_place else None,
     )
     if broker.settings.resets_on_server:
-        body = reset_on_server(broker, reset)
-    else:
-        body = reset_by_clients(broker, reset, is_for_cpp=request.language == "CPP")
-    return Response(ResponseCode.SUCCESS, body=body)
+        return Response(ResponseCode.SUCCESS, body=reset_on_server(broker, reset))
+    body = reset_by_clients(broker, reset, is_for_cpp=request.language == "CPP")
+    return Response(ResponseCode.SUCCESS, "not set any response code", body=body)

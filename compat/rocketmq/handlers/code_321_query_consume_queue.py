@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import struct
 from typing import TYPE_CHECKING
 
 from logstore.compat.rocketmq.wire.bodies import object_body
@@ -10,9 +12,13 @@ from logstore.compat.rocketmq.wire.codes import ResponseCode
 from logstore.compat.rocketmq.wire.fields import read_int, read_long, read_text
 from logstore.compat.rocketmq.wire.refusals import RefusedError
 from logstore.compat.rocketmq.wire.remoting import Response
+from logstore.segments.rocketmq.filters.sql_filter import SqlFilter
 from logstore.segments.rocketmq.messages.java_int import as_java_long
 from logstore.segments.rocketmq.queues.batch_consume_queue import BatchConsumeQueue, BatchUnit
-from logstore.segments.rocketmq.queues.consume_queue_ext import is_ext_address
+from logstore.segments.rocketmq.queues.consume_queue_ext import (
+    ConsumeQueueExtUnit,
+    is_ext_address,
+)
 from logstore.segments.rocketmq.queues.consume_queue_unit import UNIT
 
 if TYPE_CHECKING:
@@ -23,6 +29,9 @@ if TYPE_CHECKING:
     from logstore.compat.rocketmq.wire.remoting import Command
     from logstore.segments.rocketmq.reading.get_message import ReadableQueue
     from logstore.segments.rocketmq.reading.message_filter import MessageFilter
+
+#: an array of numbers over several lines
+_NUMBERS = re.compile(r"\[[-\d,\s]+\]")
 
 
 def handle(broker: Broker, channel: Channel, request: Command) -> Response:
@@ -52,9 +61,12 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
             members["subscriptionData"] = subscription.to_json()
             found = broker.store.consumer_filters.get(topic, group)
             members["filterData"] = _pretty(None if found is None else found.to_json())
-            message_filter = subscription.tag_filter if subscription.is_by_tag else None
+            message_filter = subscription.tag_filter
+            if not subscription.is_by_tag:
+                message_filter = SqlFilter(found, broker.bloom_filter)
     members["queueData"] = [
-        _row(queue, unit, message_filter) for unit in _units(queue, start, count)
+        _row(queue, unit, message_filter, is_for_group="subscriptionData" in members)
+        for unit in _units(queue, start, count)
     ]
     body = object_body(
         maxQueueIndex=queue.max_queue_offset, minQueueIndex=queue.min_queue_offset, **members
@@ -63,8 +75,9 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
 
 
 def _pretty(content: object) -> str:
-    """Return what fastjson prints of it for people to read."""
-    return json.dumps(content, ensure_ascii=False, indent="\t", separators=(",", ":"))
+    """Return what fastjson prints of it for people to read: with arrays of numbers in a line."""
+    text = json.dumps(content, ensure_ascii=False, indent="\t", separators=(",", ":"))
+    return _NUMBERS.sub(lambda found: re.sub(r"\s", "", found[0]), text)
 
 
 def _units(queue: ReadableQueue, start: int, count: int) -> Iterator[tuple[int, int, int]]:
@@ -78,7 +91,11 @@ def _units(queue: ReadableQueue, start: int, count: int) -> Iterator[tuple[int, 
 
 
 def _row(
-    queue: ReadableQueue, unit: tuple[int, int, int], message_filter: MessageFilter | None
+    queue: ReadableQueue,
+    unit: tuple[int, int, int],
+    message_filter: MessageFilter | None,
+    *,
+    is_for_group: bool,
 ) -> dict[str, object]:
     physical_offset, size_bytes, tags_code = unit
     row: dict[str, object] = {
@@ -94,9 +111,28 @@ def _row(
         row["msg"] = f"Cq extend not exist!addr: {tags_code}"
         return row
     row["tagsCode"] = ext.tags_code
-    bits = "".join(f"{byte:08b}" for byte in reversed(ext.filter_bit_map or b""))
-    if bits:
-        row["bitMap"] = bits
-    if message_filter is not None:
-        row["eval"] = message_filter.matches_unit(ext.tags_code, ext)
+    row["extendDataJson"] = _ext_json(ext)
+    if ext.bit_map:
+        row["bitMap"] = _bits(ext.bit_map)
+    if is_for_group:
+        row["eval"] = message_filter is None or message_filter.matches_unit(ext.tags_code, ext)
     return row
+
+
+def _bits(bit_map: bytes) -> str:
+    """Return bits from the last one on, with lines between groups of eight bytes (BitsArray)."""
+    rows = [f"{byte:08b}" + "\n" * (not number % 8) for number, byte in enumerate(bit_map)]
+    return "".join(reversed(rows))
+
+
+def _ext_json(ext: ConsumeQueueExtUnit) -> str:
+    """Return what the extension holds as fastjson prints it: bytes are numbers with a sign."""
+    content: dict[str, object] = {
+        "msgStoreTime": ext.store_timestamp_ms,
+        "size": ext.size_bytes,
+        "tagsCode": ext.tags_code,
+    }
+    if ext.bit_map:
+        signed = list(struct.unpack(f"{len(ext.bit_map)}b", ext.bit_map))
+        content = {"filterBitMap": signed, **content}
+    return json.dumps(content, separators=(",", ":"))

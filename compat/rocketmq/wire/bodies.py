@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, cast
 
 import orjson
@@ -21,15 +21,23 @@ def queue_table(table: Mapping[MessageQueue, Any], *, is_concurrent: bool = True
     """
     Return a map from queues to values as fastjson writes it: ``{{"brokerName":…}:value,…}``.
 
-    That is no standard JSON, and what every client and tool of RocketMQ reads. The queues stand in
-    the order of Java's ``ConcurrentHashMap``, or of its ``HashMap``, which grows one entry later.
+    That is no standard JSON, and what every client and tool of RocketMQ reads.
+    """
+    order = in_map_order(table, is_concurrent=is_concurrent)
+    pieces = [json_body(queue.to_json()) + b":" + json_body(table[queue]) for queue in order]
+    return b"{" + b",".join(pieces) + b"}"
+
+
+def in_map_order(table: Collection[MessageQueue], *, is_concurrent: bool) -> list[MessageQueue]:
+    """
+    Return queues in the order of Java's ``ConcurrentHashMap``, or of its ``HashMap``.
+
+    That one grows one entry later.
     """
     size = 16
     while len(table) >= size * 3 // 4 + (0 if is_concurrent else 1):
         size *= 2
-    order = sorted(table, key=lambda queue: queue.spread_hash & size - 1)
-    pieces = [json_body(queue.to_json()) + b":" + json_body(table[queue]) for queue in order]
-    return b"{" + b",".join(pieces) + b"}"
+    return sorted(table, key=lambda queue: queue.spread_hash & size - 1)
 
 
 def number_table(table: Mapping[int, Any]) -> bytes:

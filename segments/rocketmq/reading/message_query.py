@@ -100,7 +100,7 @@ def query_message(
         places = sorted(answer.physical_offsets)
         last_ms = _store_timestamp(commit_log, places[0], last_ms)
         found = (extent_at(commit_log, place) for place in places)
-        result.pieces = [piece for piece in found if piece is not None]
+        result.pieces = [piece for piece in found if piece is not None and piece.size_bytes]
         if result.pieces or last_ms < begin_ms:
             break
     return result
@@ -113,7 +113,8 @@ def extent_at(
     Return the bytes of the message that starts at `physical_offset`, None if none can.
 
     Its length is read from its first field unless `size_bytes` says it
-    (``selectOneMessageByOffset``). That a message stands there is not checked.
+    (``selectOneMessageByOffset``). That a message stands there is not checked: what is read as its
+    length may be 0.
     """
     low, end = commit_log.min_physical_offset, commit_log.max_physical_offset
     if not low <= physical_offset <= end - 4:
@@ -125,7 +126,7 @@ def extent_at(
         size_bytes = int.from_bytes(size, "big", signed=True)
     file_size = commit_log.file_size_bytes
     is_in_file = physical_offset % file_size + size_bytes <= file_size
-    if size_bytes <= 0 or physical_offset + size_bytes > end or not is_in_file:
+    if size_bytes < 0 or physical_offset + size_bytes > end or not is_in_file:
         return None
     return commit_log.extent(physical_offset, size_bytes)
 

@@ -26,6 +26,7 @@ def first_topics(world: World) -> None:
     """Make topics of batches: one where nothing ever comes."""
     for name in (whole(world), f"{world.prefix}-empty"):
         topics.create(world, name, 1, is_plain=True, attributes="+queue.type=BatchCQ")
+    send_to(world, whole(world))
 
 
 def whole(world: World) -> str:
@@ -35,7 +36,11 @@ def whole(world: World) -> str:
 
 def send(world: World) -> None:
     """Send one message, or several at once, and learn when they were stored."""
-    topic = world.pick(f"{world.prefix}-a", f"{world.prefix}-b", whole(world), whole(world))
+    send_to(world, world.pick(f"{world.prefix}-a", f"{world.prefix}-b", whole(world), whole(world)))
+
+
+def send_to(world: World, topic: str) -> None:
+    """Send to a topic."""
     fields = sends.header(world, topic, f"UNIQ_KEY\x01{sends.unique_key(world)}\x02") | {
         "queueId": 0, "sysFlag": 0, "producerGroup": f"{world.prefix}-p", "reconsumeTimes": 0,
         "defaultTopic": "TBW102", "flag": world.pick(0, 0, 3),
@@ -99,6 +104,14 @@ def reset(world: World) -> None:
         "isForce": world.pick("true", "false"),
         "offset": world.pick(None, None, -1, -2, -5, 0, 1, 2, 3, 5, 100),
     }  # fmt: skip
+    if topic in (whole(world), f"{world.prefix}-empty"):
+        # Where batches are looked for by time before there is one Java breaks down.
+        fields |= {"queueId": 0, "offset": world.pick(-2, -5, 0, 1, 2, 3, 100)}
+        if topic == whole(world) and world.likely(0.5):
+            fields["offset"] = None
+        elif world.likely(0.3):
+            fields["queueId"] = 7
+        queue = fields["queueId"]
     world.ask(Code.INVOKE_BROKER_TO_RESET_OFFSET, fields, is_plain=True)
     place = {"consumerGroup": group, "topic": topic, "queueId": max(queue or 0, 0)}
     world.ask(Code.QUERY_CONSUMER_OFFSET, place, is_plain=True)

@@ -18,6 +18,9 @@ _STUMBLES = re.compile(
 #: ... where a number is none, or none of that size
 _NO_NUMBER = re.compile(r'java\.lang\.NumberFormatException: For input string: "(?P<text>.*?)"')
 _NO_OFFSET = 'Cannot invoke "java.lang.Long.longValue()"'
+#: ... where batches are looked for by time before there is one
+_NO_BATCH = 'MappedFile.getReadPosition()" because "mappedFile" is null'
+BY_TIME = frozenset((Code.SEARCH_OFFSET_BY_TIMESTAMP, Code.GET_EARLIEST_MSG_STORETIME))
 _NO_KEY = 'Cannot invoke "Object.hashCode()" because "key" is null'
 #: ... where less than nothing is wanted
 _LESS = re.compile(r"java\.lang\.IllegalArgumentException: Illegal Capacity: (?P<text>-[0-9]+)")
@@ -39,6 +42,8 @@ def is_stumbled_over(request: Request, ours: Any, real: Any) -> bool:
         return True  # what is decided about is no half message, and has no topic to be counted by
     if request.code == Code.QUERY_CORRECTION_OFFSET and _NO_OFFSET in real["remark"]:
         return True  # no group but the one that asks has committed in a queue
+    if request.code in BY_TIME and _NO_BATCH in real["remark"]:
+        return True  # nothing has come to this queue of batches yet
     if found := _NO_NUMBER.match(real["remark"]) or _LESS.match(real["remark"]):
         return found["text"] in {str(one) for one in of_side(request.fields or {}, 1).values()}
     return _STUMBLES.match(real["remark"]) is not None and not is_whole(request)
