@@ -35,12 +35,12 @@ BROADCASTING = "BROADCASTING"
 
 @attrs.frozen
 class ConsumerData:
-    """One consumer group of a client, by Java's names of its enums."""
+    """One consumer group of a client, by Java's names of its enums; None is what it did not say."""
 
     group: str
-    consume_type: str
-    message_model: str
-    consume_from_where: str
+    consume_type: str | None
+    message_model: str | None
+    consume_from_where: str | None
     subscriptions: tuple[Subscription, ...]
     is_unit_mode: bool = False
 
@@ -74,7 +74,7 @@ def read_heartbeat(body: bytes) -> Heartbeat:
     producers = [_object(item) for item in _items(data.get("producerDataSet"))]
     return Heartbeat(
         client_id=str(data["clientID"]),
-        producer_groups=tuple(str(item.get("groupName") or "") for item in producers),
+        producer_groups=tuple(map(_group, producers)),
         consumers=tuple(_read_consumer(_object(c)) for c in _items(data.get("consumerDataSet"))),
         fingerprint=int(data.get("heartbeatFingerprint") or 0),
         is_without_subscriptions=_is_true(data.get("withoutSub")),
@@ -104,9 +104,9 @@ def read_subscription(data: dict[str, Any]) -> Subscription:
 
 def _read_consumer(data: dict[str, Any]) -> ConsumerData:
     return ConsumerData(
-        group=str(data.get("groupName") or ""),
+        group=_group(data),
         consume_type=_enum(data.get("consumeType"), _CONSUME_TYPES),
-        message_model=_enum(data.get("messageModel"), _MESSAGE_MODELS, default=1),
+        message_model=_enum(data.get("messageModel"), _MESSAGE_MODELS),
         consume_from_where=_enum(data.get("consumeFromWhere"), _CONSUME_FROM),
         subscriptions=tuple(
             read_subscription(_object(item)) for item in _items(data.get("subscriptionDataSet"))
@@ -115,14 +115,38 @@ def _read_consumer(data: dict[str, Any]) -> ConsumerData:
     )
 
 
-def _enum(value: object, names: tuple[str, ...], default: int = 0) -> str:
-    """Return the name of an enum that was sent as its name or as its number."""
+def _group(data: dict[str, Any]) -> str:
+    """Return the name of a group. Raises ValueError where there is none, not even an empty one."""
+    if data.get("groupName") is None:
+        raise ValueError("a heart beat has a group without groupName")
+    return str(data["groupName"])
+
+
+def _enum(value: object, names: tuple[str, ...]) -> str | None:
+    """
+    Return the name of an enum that was sent as its name or as its number, None for no such name.
+
+    As fastjson reads it: in any case, with or without what joins words, numbers in quotes too.
+
+    Raises:
+        ValueError: it is no such number, or neither name nor number.
+
+    """
+    if isinstance(value, str):
+        if value.isascii() and value.isdigit():
+            return names[int(value)] if int(value) < len(names) else None
+        return {_spelled(name): name for name in names}.get(_spelled(value))
     if value is None:
-        return names[default]
-    text = str(value)
-    if text.isdigit():
-        return names[int(text)] if int(text) < len(names) else names[default]
-    return text
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"a heart beat has {type(value).__name__} where a name belongs")
+    if not 0 <= int(value) < len(names):
+        raise ValueError(f"a heart beat has {value}, where there are {len(names)} names")
+    return names[int(value)]
+
+
+def _spelled(name: str) -> str:
+    return name.lower().replace("_", "").replace("-", "")
 
 
 def _is_true(value: object) -> bool:

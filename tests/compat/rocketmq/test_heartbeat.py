@@ -94,12 +94,52 @@ def test_a_heart_beat_of_c_plus_plus() -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"[]", b'{"clientID":""}', b'{"clientID":"c","consumerDataSet":[1]}']
+    "body",
+    [
+        b"",
+        b"[]",
+        b'{"clientID":""}',
+        b'{"clientID":"c","consumerDataSet":[1]}',
+        b'{"clientID":"c","consumerDataSet":[{"unitMode":true}]}',
+        b'{"clientID":"c","producerDataSet":[{"groupName":null}]}',
+    ],
 )
 def test_what_is_no_heart_beat_is_told(body: bytes) -> None:
     """A body that is none is an error that says so, not a fault in the reader."""
     with pytest.raises(ValueError, match=r"."):
         read_heartbeat(body)
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ("CONSUME_POP", "CONSUME_POP"),
+        ("consume_pop", "CONSUME_POP"),
+        ("Consume-Pop", "CONSUME_POP"),
+        ("CONSUMEPOP", "CONSUME_POP"),
+        ("CONSUME_POP ", None),
+        (2, "CONSUME_POP"),
+        (1.5, "CONSUME_PASSIVELY"),
+        ("1", "CONSUME_PASSIVELY"),
+        (" 1", None),
+        ("9", None),
+        ("x", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_a_name_out_of_few_is_read_as_by_fastjson(told: Any, expected: str | None) -> None:
+    """In any spelling, by its number, or not at all; the group is one of no kind then."""
+    beat = read_heartbeat(_beat({"groupName": "g", "consumeType": told}))
+    assert beat.consumers[0].consume_type == expected
+    assert beat.consumers[0].message_model is None
+
+
+@pytest.mark.parametrize("told", [3, -1, 1 << 40, True, [], {}, ["CONSUME_POP"]])
+def test_a_name_out_of_few_that_cannot_be_is_refused(told: Any) -> None:
+    """The number of none, and what is neither a name nor a number."""
+    with pytest.raises(ValueError, match=r"a heart beat has"):
+        read_heartbeat(_beat({"groupName": "g", "consumeType": told}))
 
 
 @given(

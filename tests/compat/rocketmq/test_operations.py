@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from typing import cast
 
 import pytest
 
 from logstore.compat.rocketmq.wire.codes import RequestCode as Code
 from logstore.compat.rocketmq.wire.codes import ResponseCode
 from logstore.compat.rocketmq.wire.fields import as_fields
+from logstore.testing.manual_clock import ManualClock
 from tests.compat.rocketmq.broker_peer import TOPIC, Peer, a_broker
 from tests.compat.rocketmq.test_pulling import heartbeat
 
@@ -146,6 +148,37 @@ def test_units_of_a_queue_come_with_the_filter_of_the_group(expression: str) -> 
     found = json.loads(told)
     assert (found and found["expression"]) == (None if kind == "TAG" else expression)
     assert told.startswith("null" if kind == "TAG" else '{\n\t"')
+
+
+def test_units_with_an_extension_are_told_as_java_tells_them() -> None:
+    """With what stands in the extension, bits in lines, and whether the group would get them."""
+    settings = {
+        "enablePropertyFilter": "true", "enableConsumeQueueExt": "true",
+        "enableCalcFilterBitMap": "true",
+    }  # fmt: skip
+    peer = Peer(a_broker(settings=settings))
+    peer.produce(b"before", properties="a\x012\x02")
+    beat = heartbeat(TOPIC, subString="a = '1'", expressionType="SQL92")
+    peer.ask(Code.HEART_BEAT, body=beat)
+    cast("ManualClock", peer.broker.host.clock).advance(1_000)
+    for value in "12":
+        peer.produce(b"after", properties=f"a\x01{value}\x02")
+    fields = {"topic": TOPIC, "queueId": 0, "index": 0, "count": 3, "consumerGroup": "g"}
+    told = peer.ask(Code.QUERY_CONSUME_QUEUE, fields).content
+    before, hit, missed = told["queueData"]
+    assert (before["eval"], hit["eval"], missed["eval"]) == (True, True, False)
+    assert "bitMap" not in before
+    assert list(json.loads(before["extendDataJson"])) == ["msgStoreTime", "size", "tagsCode"]
+    kept = json.loads(hit["extendDataJson"])
+    assert (kept["size"], len(kept["filterBitMap"])) == (34, 14)
+    lines = hit["bitMap"].split("\n")
+    assert [len(line) for line in lines] == [48, 64, 0]
+    numbers = bytes(number & 0xFF for number in reversed(kept["filterBitMap"]))
+    assert "".join(lines) == f"{int.from_bytes(numbers, 'big'):0112b}"
+    assert "1" not in missed["bitMap"]
+    positions = json.loads(told["filterData"])["bloomFilterData"]["bitPos"]
+    assert json.dumps(positions, separators=(",", ":")) in told["filterData"]
+    assert "eval" in told["queueData"][0]
 
 
 def test_versions_of_offsets_go_on_as_settings_say() -> None:

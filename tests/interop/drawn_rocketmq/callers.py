@@ -14,6 +14,8 @@ from tests.interop.drawn_rocketmq.world import World
 VERSIONS = (0, 15, 27, 28, 61, 62, 115, 401, 513, 600, 32_767)
 LANGUAGES = ("JAVA", "JAVA", "CPP", "DOTNET", "PYTHON", "DELPHI", "ERLANG", "RUBY", "OTHER", "HTTP",
              "GO", "PHP", "OMS", "RUST", "NODE_JS")  # fmt: skip
+#: in the place of a name out of few
+ODD = (None, 9, -1, "1", "x", "", "consume_passively", "Clustering", True, 1.5, [], {})
 TABLE = (
     b'{{"brokerName":"broker-a","queueId":1,"topic":"t"}:7,'
     b'{"brokerName":"broker-a","queueId":0,"topic":"t"}:3}'
@@ -56,6 +58,10 @@ def consumer(world: World, number: int) -> dict[str, Any]:
         ],
         "unitMode": world.pick(False, False, True),
     }  # fmt: skip
+    if world.likely(0.15):
+        found[world.pick("consumeType", "messageModel", "consumeFromWhere")] = world.pick(*ODD)
+    if world.likely(0.05):
+        del found[world.pick(*found)]
     return found
 
 
@@ -63,7 +69,7 @@ def beat(world: World) -> None:
     """Say who is there."""
     number, place = version(world), world.pick(1, 1, 2)
     body = {
-        "clientID": name(world, number, place),
+        "clientID": name(world, number, place if world.likely(0.9) else 3),
         "producerDataSet": [{"groupName": f"{group(world, number)}-p"}]
         if world.likely(0.6) else [],
         "consumerDataSet": [consumer(world, number)] if world.likely(0.85) else [],

@@ -180,7 +180,7 @@ def test_a_time_leads_to_the_oldest_batch_of_that_time_or_later() -> None:
     ],  # fmt: skip
 )
 def test_an_upper_boundary_leads_to_what_java_comes_upon(timestamp_ms: int, expected: int) -> None:
-    """The batch of that time; between two of them the newer one, or none (``binarySearchRight``)."""
+    """The batch of that time; between two the newer one, or none (``binarySearchRight``)."""
     _, queue = filled(25)
 
     assert queue.queue_offset_for_time(timestamp_ms, is_upper=True) == expected

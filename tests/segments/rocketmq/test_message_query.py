@@ -83,11 +83,20 @@ def test_asks_again_for_older_ones(case: GoldenCase) -> None:
 
 @pytest.mark.parametrize(
     ("physical_offset", "size_bytes"),
-    [(-1, None), (97, None), (0, 101), (100, 4), (0, 0), (0, -1), (4096, 4)],
+    [(-1, None), (97, None), (0, 101), (100, 4), (0, -1), (4096, 4)],
 )
 def test_no_extent(physical_offset: int, size_bytes: int | None) -> None:
     """What is not wholly in the commit log is not there."""
     assert extent_at(log_of(sized(100)), physical_offset, size_bytes) is None
+
+
+def test_an_extent_of_nothing() -> None:
+    """Where a 0 is read as a length stand no bytes, as with Java; no message is found there."""
+    log = log_of(sized(100))
+    extent = extent_at(log, 4)
+    assert extent is not None
+    assert extent.read() == b""
+    assert message_at(log, 4) is None
 
 
 def test_extent_over_the_end_of_a_file() -> None:
