@@ -38,6 +38,8 @@ SESSIONS = (
     ("statics", (27161,)),
     ("marks", (28200,)),
     ("flags", (28362,)),
+    ("callers", (31105,)),
+    ("moments", (31005,)),
 )
 #: those for which CI has no time
 MORE_SESSIONS = (

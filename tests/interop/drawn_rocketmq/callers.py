@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import random
+import time
 from typing import Any
 
 from logstore.compat.rocketmq.wire.codes import RequestCode as Code
 from tests.interop.drawn_rocketmq.groups import REPLIES as PLAIN_REPLIES
+from tests.interop.drawn_rocketmq.request import Request
+from tests.interop.drawn_rocketmq.twin import COMING_SECONDS
 from tests.interop.drawn_rocketmq.world import World
 
 #: releases by their numbers: the first, those before and from which clients can reset themselves,
@@ -85,7 +88,7 @@ def leave(world: World) -> None:
     number, place = version(world), world.pick(1, 2)
     line = f"r{number}-{place}"
     if world.likely(0.4):
-        world.twin.hang_up(line)
+        hang_up(world, line, group(world, number))
         return
     fields = {
         "clientID": name(world, number, place),
@@ -93,6 +96,18 @@ def leave(world: World) -> None:
         "consumerGroup": world.pick(None, group(world, number)),
     }  # fmt: skip
     world.ask(Code.UNREGISTER_CLIENT, fields, line=line, is_plain=True)
+
+
+def hang_up(world: World, line: str, wanted: str) -> None:
+    """Close a connection to both, and go on when both have heard of it."""
+    ends = [side.line(line).socket.getsockname()[1] for side in world.twin.sides]
+    world.twin.hang_up(line)
+    request = Request(int(Code.GET_CONSUMER_CONNECTION_LIST), {"consumerGroup": wanted})
+    deadline = time.monotonic() + COMING_SECONDS
+    while time.monotonic() < deadline:
+        told = [getattr(one, "body", b"") for one in world.twin.exchange(request)]
+        if not any(b":%d" % end in body for end, body in zip(ends, told, strict=True)):
+            return
 
 
 def lists(world: World) -> None:

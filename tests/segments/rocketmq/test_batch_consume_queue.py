@@ -177,7 +177,7 @@ def test_a_time_leads_to_the_oldest_batch_of_that_time_or_later() -> None:
         (58_001, 27),
         (60_000, 30),
         (999_999, 72),
-    ],  # fmt: skip
+    ],
 )
 def test_an_upper_boundary_leads_to_what_java_comes_upon(timestamp_ms: int, expected: int) -> None:
     """The batch of that time; between two the newer one, or none (``binarySearchRight``)."""
