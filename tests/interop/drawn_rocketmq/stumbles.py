@@ -20,7 +20,13 @@ _NO_NUMBER = re.compile(r'java\.lang\.NumberFormatException: For input string: "
 _NO_OFFSET = 'Cannot invoke "java.lang.Long.longValue()"'
 #: ... where batches are looked for by time before there is one
 _NO_BATCH = 'MappedFile.getReadPosition()" because "mappedFile" is null'
-BY_TIME = frozenset((Code.SEARCH_OFFSET_BY_TIMESTAMP, Code.GET_EARLIEST_MSG_STORETIME))
+BY_TIME = frozenset(
+    (
+        Code.SEARCH_OFFSET_BY_TIMESTAMP,
+        Code.GET_EARLIEST_MSG_STORETIME,
+        Code.QUERY_CONSUME_TIME_SPAN,
+    )
+)
 _NO_KEY = 'Cannot invoke "Object.hashCode()" because "key" is null'
 #: ... where less than nothing is wanted
 _LESS = re.compile(r"java\.lang\.IllegalArgumentException: Illegal Capacity: (?P<text>-[0-9]+)")
