@@ -106,10 +106,11 @@ def _row(
     }
     if not is_ext_address(tags_code):
         return row
-    ext = queue.ext_unit(tags_code)
-    if ext is None:
+    found = queue.ext_unit(tags_code)
+    if found is None:
         row["msg"] = f"Cq extend not exist!addr: {tags_code}"
         return row
+    ext = ConsumeQueueExtUnit(found.tags_code, found.store_timestamp_ms, found.filter_bit_map)
     row["tagsCode"] = ext.tags_code
     row["extendDataJson"] = _ext_json(ext)
     if ext.bit_map:

@@ -18,7 +18,20 @@ VERSIONS = (0, 15, 27, 28, 61, 62, 115, 401, 513, 600, 32_767)
 LANGUAGES = ("JAVA", "JAVA", "CPP", "DOTNET", "PYTHON", "DELPHI", "ERLANG", "RUBY", "OTHER", "HTTP",
              "GO", "PHP", "OMS", "RUST", "NODE_JS")  # fmt: skip
 #: in the place of a name out of few
-ODD = (None, 9, -1, "1", "x", "", "consume_passively", "Clustering", True, 1.5, [], {})
+ODD: tuple[Any, ...] = (
+    None,
+    9,
+    -1,
+    "1",
+    "x",
+    "",
+    "consume_passively",
+    "Clustering",
+    True,
+    1.5,
+    [],
+    {},
+)
 TABLE = (
     b'{{"brokerName":"broker-a","queueId":1,"topic":"t"}:7,'
     b'{"brokerName":"broker-a","queueId":0,"topic":"t"}:3}'
