@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import struct
 import uuid
-from typing import Any, cast
+from typing import Any
 
 import attrs
 import pytest
@@ -160,10 +160,11 @@ def answered_with(name: str, version: int, fields: dict[str, Any], code: ErrorCo
 def values_of(told: Any, name: str) -> list[Any]:
     """Return the values of fields of a name, however deep."""
     if isinstance(told, list):
-        return [it for one in cast("list[Any]", told) for it in values_of(one, name)]
+        elements: list[Any] = told  # pyright: ignore[reportUnknownVariableType]
+        return [it for one in elements for it in values_of(one, name)]
     if not isinstance(told, dict):
         return []
-    fields = cast("dict[str, Any]", told)
+    fields: dict[str, Any] = told  # pyright: ignore[reportUnknownVariableType]
     here = [fields[name]] if name in fields else []
     return here + [it for one in fields.values() for it in values_of(one, name)]
 
