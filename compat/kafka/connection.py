@@ -353,7 +353,8 @@ class KafkaConnection:
         answer = None
         if key == API_VERSIONS:
             position = self._read_client_id(frame)
-            if version >= API_VERSIONS_FLEXIBLE_FROM:
+            emulation = self.broker.emulation
+            if version >= API_VERSIONS_FLEXIBLE_FROM and (not emulation or emulation.knows_tags):
                 skip_tags(frame, position)
             answer = self.broker.unsupported_api_versions(correlation_id)
         if answer is not None:

@@ -17,6 +17,7 @@ _FIRST_WITH_NEW_FEATURES = (4, 0)
 #: from there on the controller makes the topics that others are asked for
 _FIRST_TO_CREATE_ASIDE = (2, 8)
 #: from there on a new cluster has a quorum of controllers where it had ZooKeeper
+_FIRST_WITH_TAGS = (2, 4)
 _FIRST_WITH_QUORUM = (3, 3)
 #: from there on who joins a group and does not ask for its share loses its place
 _FIRST_TO_GIVE_UP_ON_SYNCS = (2, 8)
@@ -92,6 +93,11 @@ class Emulation:
     def has_features_of_4_0(self) -> bool:
         """Tell whether clients may be told of ``transaction.version`` and ``group.version``."""
         return self.release >= _FIRST_WITH_NEW_FEATURES
+
+    @property
+    def knows_tags(self) -> bool:
+        """Tell whether headers of flexible versions are read as such (KIP-482)."""
+        return self.release >= _FIRST_WITH_TAGS
 
     @property
     def has_zookeeper(self) -> bool:
