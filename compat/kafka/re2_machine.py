@@ -20,7 +20,7 @@ from typing import ClassVar
 
 import attrs
 
-from logstore.compat.kafka.re2_classes import Ranges
+from logstore.compat.kafka.re2_classes import Ranges, complement
 
 #: The state behind everything: all has matched.
 _DONE = 0
@@ -108,15 +108,10 @@ Node = Characters | Place | Then | Either | Repeated | Nothing
 
 def characters(ranges: Ranges) -> Characters:
     """Return a class; ranges may be in any order and overlap."""
-    firsts: list[int] = []
-    lasts: list[int] = []
-    for first, last in sorted(ranges):
-        if lasts and first <= lasts[-1] + 1:
-            lasts[-1] = max(lasts[-1], last)
-        else:
-            firsts.append(first)
-            lasts.append(last)
-    return Characters(firsts, lasts)
+    in_order_and_apart = complement(complement(ranges))
+    return Characters(
+        [first for first, _ in in_order_and_apart], [last for _, last in in_order_and_apart]
+    )
 
 
 def in_order(nodes: Iterable[Node]) -> Node:

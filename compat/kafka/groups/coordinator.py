@@ -39,6 +39,7 @@ from logstore.compat.kafka.groups.offsets_log import (
 )
 from logstore.compat.kafka.groups.other_groups import OtherGroups
 from logstore.compat.kafka.groups.surroundings import Surroundings
+from logstore.compat.kafka.java_trim import trimmed
 from logstore.compat.waiting import Later, Timer, Timers
 from logstore.host import Host
 
@@ -54,8 +55,6 @@ if TYPE_CHECKING:
 
 
 _NO_OFFSETS: Mapping[TopicPartition, CommittedOffset] = {}
-#: what Java takes away around a text: a space and all below it
-_TRIMMED = "".join(map(chr, range(33)))
 
 
 class GroupCoordinator:
@@ -351,7 +350,7 @@ class GroupCoordinator:
         """
         if self.refusal is not ErrorCode.NONE:
             return self.refusal, []
-        wanted_states = {state.lower().strip(_TRIMMED) for state in states}
+        wanted_states = {trimmed(state.lower()) for state in states}
         wanted_types = {group_type.lower() for group_type in types}
         lines = [one.listed() for one in (*self._all_groups(), *self.share_groups.values())]
         return ErrorCode.NONE, [one for one in lines if one.is_among(wanted_states, wanted_types)]

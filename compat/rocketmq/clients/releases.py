@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-__all__ = ["CAN_ANSWER_SINCE", "CAN_RESET_SINCE", "release_name"]
+from logstore.compat.rocketmq.wire.codes import ResponseCode
+from logstore.compat.rocketmq.wire.refusals import RefusedError
+
+__all__ = ["CAN_ANSWER_SINCE", "check_knows_resets", "release_name"]
 
 #: clients of this release and later can be told where to go on, and asked where they are
-CAN_RESET_SINCE = 28  # V3_0_7_SNAPSHOT
+_KNOWS_RESETS_SINCE = 28  # V3_0_7_SNAPSHOT
 #: ... and can be asked for what they know (V3_1_8_SNAPSHOT)
 CAN_ANSWER_SINCE = 62
 _FIRST = (
@@ -22,6 +25,13 @@ _OLD = (
         for suffix in ("_SNAPSHOT", "")
     ),
 )
+
+
+def check_knows_resets(version: int) -> None:
+    """Raise RefusedError for a client too old to be told where to go on, or to say where it is."""
+    if version < _KNOWS_RESETS_SINCE:
+        remark = f"the client does not support this feature. version={release_name(version)}"
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, remark)
 
 
 def release_name(version: int) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from logstore.compat.rocketmq.clients.releases import CAN_RESET_SINCE, release_name
+from logstore.compat.rocketmq.clients.releases import check_knows_resets
 from logstore.compat.rocketmq.queue_starts import start_of_queue
 from logstore.compat.rocketmq.wire.bodies import in_map_order, object_body, queue_table
 from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
@@ -101,11 +101,7 @@ def reset_by_clients(broker: Broker, reset: Reset, *, is_for_cpp: bool) -> bytes
         topic=topic, group=group, timestamp=reset.timestamp_ms, isForce=False, queueId=-1
     )
     for client in connected.members.values():
-        if client.version < CAN_RESET_SINCE:
-            remark = (
-                f"the client does not support this feature. version={release_name(client.version)}"
-            )
-            raise RefusedError(ResponseCode.SYSTEM_ERROR, remark)
+        check_knows_resets(client.version)
         client.channel.tell(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, fields, told)
     return body
 

@@ -10,7 +10,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
-from logstore.compat.rocketmq.clients.releases import CAN_RESET_SINCE, release_name
+from logstore.compat.rocketmq.clients.releases import check_knows_resets
 from logstore.compat.rocketmq.wire.bodies import json_body, object_body
 from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
 from logstore.compat.rocketmq.wire.fields import as_fields, read_text
@@ -52,10 +52,7 @@ def handle(
 def _clients_of(connected: ConsumerGroup, wanted: str) -> Iterator[Client]:
     """Yield who is to be asked. Raises RefusedError where one of a group is too old for it."""
     for client in connected.members.values():
-        if client.version < CAN_RESET_SINCE:
-            version = release_name(client.version)
-            remark = f"the client does not support this feature. version={version}"
-            raise RefusedError(ResponseCode.SYSTEM_ERROR, remark)
+        check_knows_resets(client.version)
         if wanted in ("", client.client_id):
             yield client
             if wanted:

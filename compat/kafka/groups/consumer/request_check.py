@@ -14,8 +14,8 @@ from logstore.compat.kafka.groups.modern.member import (
     JOINING,
     LEAVING,
     LEAVING_FOR_A_WHILE,
-    is_blank,
 )
+from logstore.compat.kafka.java_trim import is_blank
 from logstore.compat.kafka.refused_request import RefusedRequestError
 
 

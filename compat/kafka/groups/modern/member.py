@@ -17,15 +17,6 @@ LEAVING = -1
 LEAVING_FOR_A_WHILE = -2
 
 
-#: what Java trims off both ends of a text: control characters and the blank
-TRIMMED = "".join(map(chr, range(0x21)))
-
-
-def is_blank(text: str | None) -> bool:
-    """Tell whether a text is given and says nothing."""
-    return text is not None and not text.strip(TRIMMED)
-
-
 class MemberState(IntEnum):
     """
     Where a member stands, by the number that its record has.

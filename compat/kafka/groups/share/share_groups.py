@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.group import Group
 from logstore.compat.kafka.groups.modern.cluster import metadata_hash, shapes_of
-from logstore.compat.kafka.groups.modern.member import JOINING, LEAVING, is_blank
+from logstore.compat.kafka.groups.modern.member import JOINING, LEAVING
 from logstore.compat.kafka.groups.modern.modern_groups import ModernGroups
 from logstore.compat.kafka.groups.modern.records import GroupChange
 from logstore.compat.kafka.groups.share import records
@@ -23,6 +23,7 @@ from logstore.compat.kafka.groups.share.heartbeat import HeartbeatStep, Outcome,
 from logstore.compat.kafka.groups.share.member import ShareMember
 from logstore.compat.kafka.groups.share.share_offsets import ShareOffsets
 from logstore.compat.kafka.groups.surroundings import Surroundings
+from logstore.compat.kafka.java_trim import is_blank
 from logstore.compat.kafka.refused_request import RefusedRequestError
 
 

@@ -8,8 +8,9 @@ Source: ``throwIfStreamsGroupHeartbeatRequestIsUsingUnsupportedFeatures``,
 from __future__ import annotations
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.groups.modern.member import JOINING, LEAVING_FOR_A_WHILE, is_blank
+from logstore.compat.kafka.groups.modern.member import JOINING, LEAVING_FOR_A_WHILE
 from logstore.compat.kafka.groups.streams.exchange import UNTOLD_MS, StreamsHeartbeat
+from logstore.compat.kafka.java_trim import is_blank
 from logstore.compat.kafka.refused_request import RefusedRequestError
 from logstore.segments.kafka.internal_topics.streams_group import StreamsGroupTopologyValue
 

@@ -21,7 +21,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
-from logstore.compat.kafka.groups.modern.member import TRIMMED, is_blank
+from logstore.compat.kafka.java_trim import is_blank, trimmed
 from logstore.compat.kafka.security.sasl.exchange import Identity, StumbledError
 from logstore.errors import LogStoreError
 
@@ -175,4 +175,4 @@ def _scope(claims: Mapping[str, object], name: str) -> set[str]:
     if not isinstance(value, str | list):
         raise TokenError(f"{name} is neither text nor a list")
     texts = cast("list[str]", value) if isinstance(value, list) else [value]
-    return {text.strip(TRIMMED) for text in texts if not is_blank(text)}
+    return {trimmed(text) for text in texts if not is_blank(text)}
