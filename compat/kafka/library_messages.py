@@ -19,6 +19,8 @@ _MODULES = {
     "Metadata": "metadata.metadata",
     "ApiVersions": "metadata.api_versions",
     "ListOffsets": "consumer.offsets",
+    "OffsetCommit": "consumer.group",
+    "OffsetFetch": "consumer.group",
     "CreateTopics": "admin.topics",
     "InitProducerId": "producer.transaction",
 }

@@ -349,13 +349,46 @@ def encode_batch(
     attributes |= (delete_horizon_ms is not None) * DELETE_HORIZON_BIT
     try:
         body = _encode_records(records, base_offset, last_offset, base_timestamp_ms)
-        body = compress(codec, body, level)
+    except (struct.error, VarintError, UnicodeEncodeError) as error:
+        raise CorruptRecordError(f"the records do not fit a batch: {error}") from None
+    return sealed_batch(
+        compress(codec, body, level),
+        len(records),
+        attributes=attributes,
+        base_offset=base_offset,
+        last_offset_delta=last_offset - base_offset,
+        leader_epoch=leader_epoch,
+        base_timestamp_ms=base_timestamp_ms,
+        max_timestamp_ms=max_timestamp_ms,
+        producer=(producer_id, producer_epoch, base_sequence),
+    )
+
+
+def sealed_batch(
+    body: bytes,
+    record_count: int,
+    *,
+    attributes: int,
+    last_offset_delta: int,
+    base_timestamp_ms: int,
+    max_timestamp_ms: int,
+    producer: tuple[int, int, int] = (-1, -1, -1),
+    base_offset: int = 0,
+    leader_epoch: int = -1,
+) -> bytearray:
+    """
+    Return the batch of records that are encoded already, under its CRC.
+
+    `producer` is its id, its epoch and the first sequence. CorruptRecordError if a number does not
+    fit.
+    """
+    try:
         header = _HEADER.pack(
             base_offset, HEADER_BYTES - PREFIX_BYTES + len(body), leader_epoch, MAGIC, 0,
-            attributes, last_offset - base_offset, base_timestamp_ms, max_timestamp_ms,
-            producer_id, producer_epoch, base_sequence, len(records),
+            attributes, last_offset_delta, base_timestamp_ms, max_timestamp_ms,
+            *producer, record_count,
         )  # fmt: skip
-    except (struct.error, VarintError, UnicodeEncodeError) as error:
+    except struct.error as error:
         raise CorruptRecordError(f"the records do not fit a batch: {error}") from None
     batch = bytearray(header + body)
     _CRC.pack_into(batch, 17, crc32c(memoryview(batch)[21:]))

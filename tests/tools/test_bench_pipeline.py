@@ -21,9 +21,9 @@ from logstore.tools.bench.frames import (
 )
 from logstore.tools.bench.pipeline import (
     drive_fetch,
-    drive_produce,
-    produce_latencies_of_many_us,
-    produce_latencies_us,
+    drive_requests,
+    latencies_of_many_us,
+    latencies_us,
 )
 from tests.tools.bench_replies import fetch_reply, produce_reply
 
@@ -92,7 +92,7 @@ def connected(
 def test_every_request_is_answered_and_counted() -> None:
     """What the loop says was answered is what the server got, frame by frame."""
     with connected(lambda _: GOOD) as (server, (connection,)):
-        driven = drive_produce(
+        driven = drive_requests(
             connection, [FRAME], REPLIES, in_flight=64, seconds=60, requests_max=1000
         )
         assert driven.requests == len(server.seen) == 1000
@@ -103,7 +103,7 @@ def test_every_request_is_answered_and_counted() -> None:
 def test_the_loop_ends_when_its_time_is_up() -> None:
     """With no time at all, the first window is sent and waited for."""
     with connected(lambda _: GOOD) as (server, (connection,)):
-        driven = drive_produce(connection, [FRAME], REPLIES, in_flight=5, seconds=0)
+        driven = drive_requests(connection, [FRAME], REPLIES, in_flight=5, seconds=0)
         assert driven.requests == len(server.seen) == 5
 
 
@@ -111,7 +111,7 @@ def test_frames_are_sent_in_turn() -> None:
     """Partitions are appended to round and round, whatever the window."""
     frames = [produce_frame("bench", [index], record_batch([b"x"])) for index in range(7)]
     with connected(lambda _: GOOD) as (server, (connection,)):
-        drive_produce(connection, frames, REPLIES, in_flight=3, seconds=60, requests_max=100)
+        drive_requests(connection, frames, REPLIES, in_flight=3, seconds=60, requests_max=100)
         assert server.seen == [frames[at % 7] for at in range(100)]
 
 
@@ -122,19 +122,19 @@ def test_an_error_in_the_stream_of_replies_ends_the_loop() -> None:
         connected(lambda at: bad if at == 37 else GOOD) as (_, (connection,)),
         pytest.raises(BenchError, match="error 6 "),
     ):
-        drive_produce(connection, [FRAME], REPLIES, in_flight=8, seconds=60, requests_max=99)
+        drive_requests(connection, [FRAME], REPLIES, in_flight=8, seconds=60, requests_max=99)
 
 
 def test_a_server_that_hangs_up_is_an_error() -> None:
     """No loop takes the end of the connection for the end of its work."""
     with connected(lambda _: None) as (_, (connection,)), pytest.raises((BenchError, OSError)):
-        drive_produce(connection, [FRAME], REPLIES, in_flight=1, seconds=60, requests_max=9)
+        drive_requests(connection, [FRAME], REPLIES, in_flight=1, seconds=60, requests_max=9)
 
 
 def test_latencies_are_one_per_request_and_sorted() -> None:
     """Every request of the loop left one sample."""
     with connected(lambda _: GOOD) as (server, (connection,)):
-        latencies = produce_latencies_us(connection, FRAME, REPLIES, seconds=0.05)
+        latencies = latencies_us(connection, FRAME, REPLIES, seconds=0.05)
         assert len(latencies) == len(server.seen) > 0
         assert latencies == sorted(latencies)
 
@@ -143,7 +143,7 @@ def test_many_connections_have_one_request_in_flight_each() -> None:
     """All connections are heard, and the samples are those of all."""
     frames = [produce_frame("bench", [index], record_batch([b"x"])) for index in range(9)]
     with connected(lambda _: GOOD, count=9) as (server, connections):
-        latencies = produce_latencies_of_many_us(
+        latencies = latencies_of_many_us(
             connections, lambda at: frames[at], REPLIES, seconds=0.05
         )
         assert len(latencies) == len(server.seen)

@@ -14,8 +14,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from kafka.protocol.admin import CreateTopicsRequest, DeleteTopicsRequest
-from kafka.protocol.consumer import FetchResponse, ListOffsetsRequest
-from kafka.protocol.metadata import MetadataRequest
+from kafka.protocol.consumer import FetchResponse, ListOffsetsRequest, OffsetFetchRequest
+from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 from kafka.protocol.producer import ProduceResponse
 
 from logstore.tools.bench.frames import (
@@ -32,8 +32,10 @@ from logstore.tools.bench.frames import (
 
 CREATE_TOPICS_VERSION = 5
 DELETE_TOPICS_VERSION = 4
+FIND_COORDINATOR_VERSION = 3
 LIST_OFFSETS_VERSION = 6
 METADATA_VERSION = 9
+OFFSET_FETCH_VERSION = 5
 READY_SECONDS_MAX = 120
 
 _LATEST = -1
@@ -129,6 +131,23 @@ def wait_until_ready(connection: Connection, topic: str, partition_count: int) -
         _wait_a_little(topic, deadline)
     while end_offsets(connection, topic, partition_count) is None:
         _wait_a_little(topic, deadline)
+
+
+def wait_for_coordinator(connection: Connection, group: str) -> None:
+    """Return once the group is served; the first to ask for any has the offsets topic made."""
+    deadline = time.monotonic() + READY_SECONDS_MAX
+    while not _has_coordinator(connection, group):
+        _wait_a_little(f"of group {group}'s coordinator", deadline)
+
+
+def _has_coordinator(connection: Connection, group: str) -> bool:
+    found = connection.call(
+        FindCoordinatorRequest(key=group, key_type=0, version=FIND_COORDINATOR_VERSION)
+    )
+    if found.error_code:
+        return False
+    asked = OffsetFetchRequest(group_id=group, topics=None, version=OFFSET_FETCH_VERSION)
+    return not connection.call(asked).error_code
 
 
 def _wait_a_little(topic: str, deadline: float) -> None:

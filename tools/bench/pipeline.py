@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from logstore.tools.bench.client import Connection
-from logstore.tools.bench.frames import BenchError, FetchReply, ProduceReplies
+from logstore.tools.bench.frames import BenchError, EqualReplies, FetchReply
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,10 +50,10 @@ class _Block:
             count -= piece
 
 
-def drive_produce(
+def drive_requests(
     connection: Connection,
     frames: Sequence[bytes],
-    replies: ProduceReplies,
+    replies: EqualReplies,
     *,
     in_flight: int,
     seconds: float,
@@ -92,12 +92,12 @@ def drive_produce(
     return Driven(answered, answered * replies.size_bytes, elapsed)
 
 
-def produce_latencies_us(
-    connection: Connection, frame: bytes, replies: ProduceReplies, *, seconds: float
+def latencies_us(
+    connection: Connection, frame: bytes, replies: EqualReplies, *, seconds: float
 ) -> list[float]:
     """Return the round trip times in microseconds, sorted; one request in flight at any time."""
     peer = connection.socket
-    buffer = bytearray(4096)
+    buffer = bytearray(max(4096, replies.size_bytes))
     view = memoryview(buffer)
     clock = time.perf_counter_ns
     latencies: list[float] = []
@@ -150,10 +150,10 @@ def drive_fetch(
     return Driven(answered, received, time.perf_counter() - started)
 
 
-def produce_latencies_of_many_us(
+def latencies_of_many_us(
     connections: Sequence[Connection],
     frame_of: Callable[[int], bytes],
-    replies: ProduceReplies,
+    replies: EqualReplies,
     *,
     seconds: float,
 ) -> list[float]:
@@ -184,7 +184,7 @@ def produce_latencies_of_many_us(
                 reply = peer.recv(4096)
                 now = clock()
                 if replies.check(reply, len(reply)) != 1:
-                    raise BenchError("a Produce reply came in pieces or not at all")
+                    raise BenchError("a reply came in pieces or not at all")
                 latencies.append((now - begun[at]) / 1000)
                 if now < stop_at:
                     begun[at] = now

@@ -8,7 +8,7 @@ from logstore.tools.bench.cells import CLIENT_BUSY, Cell, Meter, topic_on
 from logstore.tools.bench.client import Connection, end_offsets
 from logstore.tools.bench.figures import Bar, Metric, percentile
 from logstore.tools.bench.frames import FetchReply, ProduceReplies, fetch_frame, produce_frame
-from logstore.tools.bench.pipeline import delivery_latencies_us, drive_fetch, drive_produce
+from logstore.tools.bench.pipeline import delivery_latencies_us, drive_fetch, drive_requests
 from logstore.tools.bench.scenario_produce import KB_100, ONE_SMALL
 from logstore.tools.bench.targets import Target
 
@@ -21,7 +21,7 @@ def fetch_stored(target: Target, seconds: float) -> Mapping[str, float]:
     """Fetch 1 MiB at a time, two requests in flight, all over 64 MB that were just written."""
     with topic_on(target, "fetch", 1) as (connection, topic):
         (first,) = end_offsets(connection, topic, 1) or [0]
-        drive_produce(
+        drive_requests(
             connection,
             [produce_frame(topic, [0], KB_100.batch())],
             ProduceReplies.about(topic, 1),

@@ -28,7 +28,7 @@ from logstore.tools.bench.frames import (
     produce_frame,
     text_values,
 )
-from logstore.tools.bench.pipeline import drive_fetch, drive_produce
+from logstore.tools.bench.pipeline import drive_fetch, drive_requests
 from logstore.tools.bench.processes import resident_mib
 from logstore.tools.bench.rdkafka import NativeProducer, Values
 from logstore.tools.bench.scenario_produce import KB_10, KB_100, KB_900, ONE_SMALL
@@ -111,7 +111,7 @@ def _load(instance: Instance, seconds: float) -> None:
         replies = ProduceReplies.about(_TOPIC, 1)
         for shape in (ONE_SMALL, KB_10, KB_100, KB_900):
             frames = [produce_frame(_TOPIC, [0], shape.batch())]
-            drive_produce(connection, frames, replies, in_flight=64, seconds=seconds)
+            drive_requests(connection, frames, replies, in_flight=64, seconds=seconds)
         fetches = [fetch_frame(_TOPIC, 0, 0, bytes_max=1 << 20)]
         drive_fetch(connection, fetches, FetchReply.about(_TOPIC), in_flight=2, seconds=seconds)
         values = Values(text_values(1024, 1000))
@@ -138,7 +138,7 @@ def recover(target: Target, seconds: float) -> Mapping[str, float]:
         with Connection(instance.address) as connection:
             create_topic(connection, _TOPIC, 1)
             frames = [produce_frame(_TOPIC, [0], batch)]
-            write = partial(drive_produce, connection, frames, ProduceReplies.about(_TOPIC, 1))
+            write = partial(drive_requests, connection, frames, ProduceReplies.about(_TOPIC, 1))
             write(in_flight=8, seconds=600, requests_max=batch_count)
             expected = end_offsets(connection, _TOPIC, 1)
         instance.stop(kill=True)

@@ -16,7 +16,7 @@ from logstore.tools.bench.client import (
 )
 from logstore.tools.bench.figures import Bar, Metric
 from logstore.tools.bench.frames import ProduceReplies, produce_frame
-from logstore.tools.bench.pipeline import drive_produce
+from logstore.tools.bench.pipeline import drive_requests
 from logstore.tools.bench.scenario_produce import ONE_SMALL
 from logstore.tools.bench.targets import Target
 
@@ -42,9 +42,9 @@ class Spread:
         replies = ProduceReplies.about(topic, step)
         in_flight = 64 if step == 1 else 8
         with Connection(target.main.address) as connection:
-            drive_produce(connection, frames, replies, in_flight=in_flight, seconds=seconds / 10)
+            drive_requests(connection, frames, replies, in_flight=in_flight, seconds=seconds / 10)
             meter = Meter(target)
-            driven = drive_produce(
+            driven = drive_requests(
                 connection, frames, replies, in_flight=in_flight, seconds=seconds
             )
         appends = driven.requests * step

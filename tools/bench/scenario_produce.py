@@ -15,9 +15,9 @@ from logstore.tools.bench.frames import ProduceReplies, produce_frame, record_ba
 from logstore.tools.bench.numbered_frames import numbered_frames
 from logstore.tools.bench.pipeline import (
     Driven,
-    drive_produce,
-    produce_latencies_of_many_us,
-    produce_latencies_us,
+    drive_requests,
+    latencies_of_many_us,
+    latencies_us,
 )
 from logstore.tools.bench.targets import Target
 
@@ -52,7 +52,7 @@ def produce_windowed(shape: BatchShape, target: Target, seconds: float) -> Mappi
     with topic_on(target, "raw", 1) as (connection, topic):
         frames = [produce_frame(topic, [0], batch)]
         replies = ProduceReplies.about(topic, 1)
-        run = partial(drive_produce, connection, frames, replies, in_flight=IN_FLIGHT)
+        run = partial(drive_requests, connection, frames, replies, in_flight=IN_FLIGHT)
         run(seconds=seconds / 10)
         meter = Meter(target)
         driven = run(seconds=seconds)
@@ -73,7 +73,7 @@ def produce_numbered(target: Target, seconds: float) -> Mapping[str, float]:
 
         def run(count: int, for_seconds: float) -> Driven:
             frames = numbered_frames(topic, batch, producer_id=1, first=first, count=count)
-            return drive_produce(
+            return drive_requests(
                 connection, frames, replies,
                 in_flight=IN_FLIGHT, seconds=for_seconds, requests_max=count,
             )  # fmt: skip
@@ -92,9 +92,9 @@ def produce_one_by_one(target: Target, seconds: float) -> Mapping[str, float]:
     with topic_on(target, "latency", 1) as (connection, topic):
         frame = produce_frame(topic, [0], ONE_SMALL.batch())
         replies = ProduceReplies.about(topic, 1)
-        produce_latencies_us(connection, frame, replies, seconds=seconds / 10)
+        latencies_us(connection, frame, replies, seconds=seconds / 10)
         meter = Meter(target)
-        latencies = produce_latencies_us(connection, frame, replies, seconds=seconds)
+        latencies = latencies_us(connection, frame, replies, seconds=seconds)
         return {
             "p50_us": percentile(latencies, 0.5),
             "p99_us": percentile(latencies, 0.99),
@@ -113,7 +113,7 @@ def produce_from_many(target: Target, seconds: float) -> Mapping[str, float]:
         frames = [produce_frame(topic, [index], batch) for index in range(6)]
 
         def run(for_seconds: float) -> list[float]:
-            return produce_latencies_of_many_us(
+            return latencies_of_many_us(
                 connections, lambda at: frames[at % 6], replies, seconds=for_seconds
             )
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from logstore.tools.bench import (
     scenario_fetch,
+    scenario_groups,
     scenario_librdkafka,
     scenario_lifecycle,
     scenario_partitions,
@@ -18,6 +19,7 @@ CELLS: list[Cell] = [
     *scenario_produce.CELLS,
     *scenario_fetch.CELLS,
     *scenario_partitions.CELLS,
+    *scenario_groups.CELLS,
     *scenario_librdkafka.CELLS,
 ]
 

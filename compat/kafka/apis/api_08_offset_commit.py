@@ -10,127 +10,160 @@ OffsetCommit (8): versions 2-10.
 * a member of a KIP-848 group must be in its epoch (25, 113), or have had the partitions in the
   epoch that it claims (KIP-1251), and use v9 (35)
 * v7: group instance id; v8: flexible; v9: member epochs of KIP-848; v10: topics by id (100)
+
+Read and written by hand: some consumers commit after every record, some a thousand partitions.
 """
 
 from __future__ import annotations
 
+import struct
 import uuid
-from collections.abc import Container
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.framing import Reader
 from logstore.compat.kafka.groups.commit import Commit
 from logstore.compat.kafka.groups.offset_answers import OffsetAnswers
 from logstore.compat.kafka.groups.offset_table import TopicPartition
 from logstore.compat.kafka.groups.offsets_log import CommittedOffset
+from logstore.compat.kafka.registry import RawRequest
+from logstore.compat.kafka.writer import Writer
 
 if TYPE_CHECKING:
-    from kafka.protocol.consumer.group import OffsetCommitRequest, OffsetCommitResponse
-
+    from logstore.compat.connection import Chunk
     from logstore.compat.kafka.broker import Broker
     from logstore.compat.kafka.connection import Client
     from logstore.segments.kafka.topic import Topic
 
-_FIRST_WITH_TOPIC_IDS = 10
-_FIRST_WITH_GROUP_NOT_FOUND = 9
-_FIRST_WITH_EPOCHS = 9
-_NO_ID = uuid.UUID(int=0)
+_THROTTLE_SINCE = 3
+_RETENTION_UNTIL = 4
+_EPOCHS_SINCE = 6
+_INSTANCES_SINCE = 7
+_GROUP_NOT_FOUND_SINCE = _MEMBER_EPOCHS_SINCE = 9
+_TOPIC_IDS_SINCE = 10
+_ID_BYTES = 16
+_NO_RETENTION = _NO_EPOCH = -1
+#: partition, offset and leader epoch
+_unpack_place = struct.Struct(">iqi").unpack_from
+_PLACE_BYTES = 16
+#: how a partition ends that is committed without a text: none or an empty one, no tagged fields
+_PLAIN_ENDS = (b"\x00\x00", b"\x01\x00")
+_told = struct.Struct(">ih").pack
+_told_flexible = struct.Struct(">ihx").pack
 
 
-def handle(broker: Broker, client: Client, request: OffsetCommitRequest) -> OffsetCommitResponse:
+class _Asked(NamedTuple):
+    """One partition of the request."""
+
+    index: int
+    offset: int
+    leader_epoch: int
+    metadata: str
+
+
+def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
     """Keep the offsets of all partitions that exist."""
-    answers: OffsetAnswers[str | uuid.UUID] = OffsetAnswers()
-    keys: dict[str, str | uuid.UUID] = {}
+    del client
+    version = request.version
+    reader = Reader(request.data, request.position, is_flexible=request.is_flexible)
+    group_id, generation_id, member_id = reader.text().decode(), reader.i32(), reader.text()
+    instance_id = reader.string() if version >= _INSTANCES_SINCE else None
+    retention_ms = reader.i64() if version <= _RETENTION_UNTIL else _NO_RETENTION
+    answers: OffsetAnswers[bytes] = OffsetAnswers()
+    keys: dict[str, bytes] = {}
     offsets: dict[TopicPartition, CommittedOffset] = {}
-    for asked in request.topics:
-        key = _key(request, asked)
-        topic = _topic(broker, request, asked.name, asked.topic_id)
-        indexes = [partition.partition_index for partition in asked.partitions]
+    for _ in range(reader.count()):
+        key, topic = _read_topic(reader, broker, version)
+        asked = [_read_partition(reader, version) for _ in range(reader.count())]
+        reader.tags()
+        indexes = [one.index for one in asked]
         if topic is None:
-            answers.refuse(key, indexes, _unknown(request))
+            answers.refuse(key, indexes, _unknown(version))
             continue
         keys[topic.name] = key
         passed = answers.sift(key, indexes, topic.partitions)
-        offsets |= _offsets(topic, asked, frozenset(passed))
+        if len(passed) < len(asked):
+            asked = [one for one in asked if one.index in topic.partitions]
+        _add(offsets, topic, asked)
+    reader.tags()
     commit = Commit(
-        group_id=request.group_id,
+        group_id=group_id,
         offsets=offsets,
-        member_id=request.member_id,
-        generation_id=request.generation_id_or_member_epoch,
-        group_instance_id=request.group_instance_id,
-        retention_ms=request.retention_time_ms,
-        knows_epochs=request.API_VERSION >= _FIRST_WITH_EPOCHS,
+        member_id=member_id.decode(),
+        generation_id=generation_id,
+        group_instance_id=None if instance_id is None else instance_id.decode(),
+        retention_ms=retention_ms,
+        knows_epochs=version >= _MEMBER_EPOCHS_SINCE,
     )
     # Kafka does not ask the coordinator about nothing: no group comes to be, no session is renewed.
     errors = broker.groups.commit_offsets(commit) if offsets else {}
-    became = {
-        (keys[name], index): _told(broker, request, code) for (name, index), code in errors.items()
-    }
-    return _response(request, answers, became)
+    is_shared = group_id in broker.groups.share_groups
+    if version < _GROUP_NOT_FOUND_SINCE and not is_shared:
+        errors = {one: _as_before_groups_were_missed(code) for one, code in errors.items()}
+    became = {(keys[name], index): code for (name, index), code in errors.items()}
+    return [_encode(request, answers.told(became))]
 
 
-def _key(request: OffsetCommitRequest, asked: Any) -> str | uuid.UUID:
-    """Return what a topic is called in this version."""
-    if request.API_VERSION < _FIRST_WITH_TOPIC_IDS:
-        return str(asked.name)
-    found: uuid.UUID | None = asked.topic_id
-    return _NO_ID if found is None else found  # the library reads an id of zeros as None
+def _read_topic(reader: Reader, broker: Broker, version: int) -> tuple[bytes, Topic | None]:
+    """Return what a topic is called in this version, and the topic if there is one."""
+    if version < _TOPIC_IDS_SINCE:
+        name = reader.text()
+        return name, broker.topics.get(name.decode())
+    topic_id = bytes(reader.take(_ID_BYTES))
+    return topic_id, broker.topic_by_id(uuid.UUID(bytes=topic_id)) if any(topic_id) else None
 
 
-def _unknown(request: OffsetCommitRequest) -> ErrorCode:
-    if request.API_VERSION >= _FIRST_WITH_TOPIC_IDS:
+def _read_partition(reader: Reader, version: int) -> _Asked:
+    data, position = reader.data, reader.position
+    if reader.is_flexible:
+        index, offset, leader_epoch = _unpack_place(data, position)
+        end = position + _PLACE_BYTES
+        if data[end : end + 2] in _PLAIN_ENDS:
+            reader.position = end + 2
+            return _Asked(index, offset, leader_epoch, "")
+        reader.position = end
+    else:
+        index, offset = reader.i32(), reader.i64()
+        leader_epoch = reader.i32() if version >= _EPOCHS_SINCE else _NO_EPOCH
+    metadata = reader.string()
+    reader.tags()
+    return _Asked(index, offset, leader_epoch, (metadata or b"").decode())
+
+
+def _add(
+    offsets: dict[TopicPartition, CommittedOffset], topic: Topic, asked: list[_Asked]
+) -> None:
+    name, topic_id = topic.name, uuid.UUID(bytes=topic.topic_id)
+    for index, offset, leader_epoch, metadata in asked:
+        offsets[name, index] = CommittedOffset(offset, 0, leader_epoch, metadata, -1, topic_id)
+
+
+def _unknown(version: int) -> ErrorCode:
+    if version >= _TOPIC_IDS_SINCE:
         return ErrorCode.UNKNOWN_TOPIC_ID
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _topic(
-    broker: Broker, request: OffsetCommitRequest, name: str, topic_id: uuid.UUID | None
-) -> Topic | None:
-    if request.API_VERSION >= _FIRST_WITH_TOPIC_IDS:
-        return None if topic_id is None else broker.topic_by_id(topic_id)
-    return broker.topics.get(name)
+def _as_before_groups_were_missed(error: ErrorCode) -> ErrorCode:
+    is_missed = error is ErrorCode.GROUP_ID_NOT_FOUND
+    return ErrorCode.ILLEGAL_GENERATION if is_missed else error
 
 
-def _offsets(
-    topic: Topic, asked: Any, indexes: Container[int]
-) -> dict[TopicPartition, CommittedOffset]:
-    topic_id = uuid.UUID(bytes=topic.topic_id)
-    return {
-        (topic.name, partition.partition_index): CommittedOffset(
-            offset=partition.committed_offset,
-            commit_timestamp_ms=0,
-            leader_epoch=partition.committed_leader_epoch,
-            metadata=partition.committed_metadata or "",
-            topic_id=topic_id,
-        )
-        for partition in asked.partitions
-        if partition.partition_index in indexes
-    }
-
-
-def _response(
-    request: OffsetCommitRequest,
-    answers: OffsetAnswers[str | uuid.UUID],
-    became: dict[tuple[str | uuid.UUID, int], ErrorCode],
-) -> OffsetCommitResponse:
-    from kafka.protocol.consumer.group import OffsetCommitResponse
-
-    topic_class = OffsetCommitResponse.OffsetCommitResponseTopic
-    partition_class = topic_class.OffsetCommitResponsePartition
-    name = "topic_id" if request.API_VERSION >= _FIRST_WITH_TOPIC_IDS else "name"
-    topics: list[OffsetCommitResponse.OffsetCommitResponseTopic] = []
-    for key, codes in answers.told(became):
-        identity: dict[str, Any] = {name: key}
-        partitions = [
-            partition_class(partition_index=index, error_code=code) for index, code in codes
-        ]
-        topics.append(topic_class(partitions=partitions, **identity))
-    return OffsetCommitResponse(version=request.API_VERSION, topics=topics)
-
-
-def _told(broker: Broker, request: OffsetCommitRequest, error: ErrorCode) -> ErrorCode:
-    is_old = request.API_VERSION < _FIRST_WITH_GROUP_NOT_FOUND
-    is_shared = request.group_id in broker.groups.share_groups
-    if error is ErrorCode.GROUP_ID_NOT_FOUND and is_old and not is_shared:
-        return ErrorCode.ILLEGAL_GENERATION
-    return error
+def _encode(
+    request: RawRequest, answers: list[tuple[bytes, list[tuple[int, ErrorCode]]]]
+) -> Chunk:
+    writer = Writer(is_flexible=request.is_flexible)
+    if request.version >= _THROTTLE_SINCE:
+        writer.i32(0)
+    writer.count(len(answers))
+    told = _told_flexible if request.is_flexible else _told
+    for key, codes in answers:
+        if request.version >= _TOPIC_IDS_SINCE:
+            writer.raw(key)
+        else:
+            writer.string(key)
+        writer.count(len(codes))
+        writer.raw(b"".join([told(index, code) for index, code in codes]))
+        writer.tags()
+    writer.tags()
+    return writer.frame(request.correlation_id)

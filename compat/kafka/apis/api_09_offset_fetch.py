@@ -9,192 +9,235 @@ OffsetFetch (9): versions 1-10.
 * v9: member id and epoch, which are looked at for KIP-848 and streams groups (25, 113)
 * v10: topics by id (100)
 * with require stable an offset that an open transaction may change is 88, to be asked for again
+
+Read and written by hand: who watches how far groups are behind asks for all that they have.
 """
 
 from __future__ import annotations
 
+import struct
 import uuid
-from typing import TYPE_CHECKING, Any
-
-import attrs
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
 
 from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.framing import MalformedRequestError, Reader
 from logstore.compat.kafka.groups.offsets_log import CommittedOffset
+from logstore.compat.kafka.registry import RawRequest
+from logstore.compat.kafka.writer import Writer
 
 if TYPE_CHECKING:
-    from kafka.protocol.consumer.group import OffsetFetchRequest, OffsetFetchResponse
-
+    from logstore.compat.connection import Chunk
     from logstore.compat.kafka.broker import Broker
     from logstore.compat.kafka.connection import Client
 
-_FIRST_WITH_GROUP_ERROR = 2
-_FIRST_WITH_STABLE = 7
-_FIRST_WITH_GROUPS = 8
-_FIRST_WITH_EPOCHS = 9
-_FIRST_WITH_TOPIC_IDS = 10
-#: the library reads an id of zeros, which no topic has, as None
-_NO_ID = uuid.UUID(int=0)
+_GROUP_ERROR_SINCE = _ALL_TOPICS_SINCE = 2
+_THROTTLE_SINCE = 3
+_EPOCHS_SINCE = 5
+_FLEXIBLE_SINCE = 6
+_STABLE_SINCE = 7
+_GROUPS_SINCE = 8
+_MEMBER_EPOCHS_SINCE = 9
+_TOPIC_IDS_SINCE = 10
+_ID_BYTES = 16
+_NOT_COMMITTED = CommittedOffset(-1, 0)
+_pack_place = struct.Struct(">iqi").pack  # partition, offset, leader epoch
+_pack_old_place = struct.Struct(">iq").pack
+#: the same with an empty text, an error and no tagged fields
+_pack_plain = struct.Struct(">iqi1shx").pack
+_NO_TEXT = b"\x01"
 
 
-@attrs.frozen
-class _Asked:
+class _Asked(NamedTuple):
     """One topic of a question, by name or by id."""
 
-    name: str
-    topic_id: uuid.UUID | None
+    key: bytes
+    name: str | None
     partition_indexes: list[int]
 
 
-@attrs.frozen
-class _Found:
-    """One topic of an answer: its id (None if it has none) and its partitions' fields."""
+class _Found(NamedTuple):
+    """One topic of an answer: what it is called in this version, and its partitions, encoded."""
 
-    name: str
-    topic_id: uuid.UUID | None
-    partitions: list[dict[str, Any]]
-
-
-def handle(broker: Broker, client: Client, request: OffsetFetchRequest) -> OffsetFetchResponse:
-    """Return how far groups have come."""
-    if request.API_VERSION >= _FIRST_WITH_GROUPS:
-        return _answer_groups(broker, request)
-    return _answer_group(broker, request)
+    key: bytes
+    count: int
+    partitions: bytes
 
 
-def _answer_group(broker: Broker, request: OffsetFetchRequest) -> OffsetFetchResponse:
-    from kafka.protocol.consumer.group import OffsetFetchResponse
+class _Group(NamedTuple):
+    """One group of a question; no topics stand for all."""
 
-    topic_class = OffsetFetchResponse.OffsetFetchResponseTopic
-    partition_class = topic_class.OffsetFetchResponsePartition
-    asked = request.topics
-    topics = None if asked is None else [_Asked(t.name, None, t.partition_indexes) for t in asked]
-    is_stable = request.API_VERSION >= _FIRST_WITH_STABLE and request.require_stable
-    error, found = _look_up(broker, request.group_id, topics, is_stable=is_stable)
-    if error is not ErrorCode.NONE and request.API_VERSION >= _FIRST_WITH_GROUP_ERROR:
+    group_id: str
+    topics: list[_Asked] | None
+    member_id: str | None = None
+    member_epoch: int = -1
+
+
+def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
+    """Tell how far groups have come."""
+    del client
+    version = request.version
+    reader = Reader(request.data, request.position, is_flexible=request.is_flexible)
+    if version >= _GROUPS_SINCE:
+        groups = [_read_group(broker, reader, version) for _ in range(reader.count())]
+    else:
+        group_id = reader.text().decode()
+        groups = [_Group(group_id, _read_topics(broker, reader, version))]
+    is_stable = version >= _STABLE_SINCE and reader.i8() != 0
+    reader.tags()
+    writer = Writer(is_flexible=request.is_flexible)
+    if version >= _THROTTLE_SINCE:
+        writer.i32(0)
+    if version >= _GROUPS_SINCE:
+        writer.count(len(groups))
+    for group in groups:
+        _answer(broker, writer, version, group, is_stable=is_stable)
+    if version >= _GROUPS_SINCE:
+        writer.tags()
+    return [writer.frame(request.correlation_id)]
+
+
+def _read_group(broker: Broker, reader: Reader, version: int) -> _Group:
+    group_id, member_id, member_epoch = reader.text().decode(), None, -1
+    if version >= _MEMBER_EPOCHS_SINCE:
+        member_id, member_epoch = reader.string(), reader.i32()
+    topics = _read_topics(broker, reader, version)
+    reader.tags()
+    member = None if member_id is None else member_id.decode()
+    return _Group(group_id, topics, member, member_epoch)
+
+
+def _read_topics(broker: Broker, reader: Reader, version: int) -> list[_Asked] | None:
+    count = reader.length(4)
+    if count < 0 and version >= _ALL_TOPICS_SINCE:
+        return None
+    if not 0 <= count <= len(reader.data) - reader.position:
+        raise MalformedRequestError(f"OffsetFetch: {count} topics do not fit the request")
+    return [_read_topic(broker, reader, version) for _ in range(count)]
+
+
+def _read_topic(broker: Broker, reader: Reader, version: int) -> _Asked:
+    if version < _TOPIC_IDS_SINCE:
+        key = reader.text()
+        name: str | None = key.decode()
+    else:
+        key = bytes(reader.take(_ID_BYTES))
+        topic = broker.topic_by_id(uuid.UUID(bytes=key))
+        name = None if topic is None else topic.name
+    count = reader.count()
+    indexes = list(struct.unpack(f">{count}i", reader.take(4 * count)))
+    reader.tags()
+    return _Asked(key, name, indexes)
+
+
+def _answer(
+    broker: Broker, writer: Writer, version: int, group: _Group, *, is_stable: bool
+) -> None:
+    if group.topics is None:
+        error, found = _look_up_all(broker, group.group_id, version, is_stable=is_stable)
+    else:
+        error, found = _look_up(broker, group, group.topics, version, is_stable=is_stable)
+    if error is ErrorCode.NONE and version >= _MEMBER_EPOCHS_SINCE:
+        error = broker.groups.others.fetch_error(
+            group.group_id, group.member_id, group.member_epoch
+        )
+    if version >= _GROUPS_SINCE:
+        writer.string(group.group_id.encode())
+    if error is not ErrorCode.NONE and version >= _GROUP_ERROR_SINCE:
         found = []
-    return OffsetFetchResponse(
-        version=request.API_VERSION,
-        error_code=error,
-        topics=[
-            topic_class(
-                name=topic.name,
-                partitions=[partition_class(**fields) for fields in topic.partitions],
-            )
-            for topic in found
-        ],
-    )
-
-
-def _answer_groups(broker: Broker, request: OffsetFetchRequest) -> OffsetFetchResponse:
-    from kafka.protocol.consumer.group import OffsetFetchResponse
-
-    group_class = OffsetFetchResponse.OffsetFetchResponseGroup
-    topic_class = group_class.OffsetFetchResponseTopics
-    partition_class = topic_class.OffsetFetchResponsePartitions
-    by_id = request.API_VERSION >= _FIRST_WITH_TOPIC_IDS
-    groups: list[OffsetFetchResponse.OffsetFetchResponseGroup] = []
-    for group in request.groups:
-        topics: list[_Asked] | None = None
-        if group.topics is not None:
-            topics = [
-                _Asked(
-                    asked.name,
-                    (asked.topic_id or _NO_ID) if by_id else None,
-                    asked.partition_indexes,
-                )
-                for asked in group.topics
-            ]
-        is_stable = request.require_stable
-        error, found = _look_up(broker, group.group_id, topics, is_stable=is_stable)
-        if error is ErrorCode.NONE and request.API_VERSION >= _FIRST_WITH_EPOCHS:
-            error = broker.groups.others.fetch_error(
-                group.group_id, group.member_id, group.member_epoch
-            )
-        answered = [
-            topic_class(
-                **_identity(topic, by_id=by_id),
-                partitions=[partition_class(**fields) for fields in topic.partitions],
-            )
-            for topic in found
-            if error is ErrorCode.NONE and not (by_id and topic.topic_id is None)
-        ]
-        groups.append(group_class(group_id=group.group_id, topics=answered, error_code=error))
-    return OffsetFetchResponse(version=request.API_VERSION, groups=groups)
+    writer.count(len(found))
+    for key, count, partitions in found:
+        if version >= _TOPIC_IDS_SINCE:
+            writer.raw(key)
+        else:
+            writer.string(key)
+        writer.count(count)
+        writer.raw(partitions)
+        writer.tags()
+    if version >= _GROUP_ERROR_SINCE:
+        writer.i16(error)
+    writer.tags()
 
 
 def _look_up(
-    broker: Broker, group_id: str, topics: list[_Asked] | None, *, is_stable: bool
+    broker: Broker, group: _Group, topics: list[_Asked], version: int, *, is_stable: bool
 ) -> tuple[ErrorCode, list[_Found]]:
     """
-    Return what a group has in the asked topics, or in all topics for None.
+    Return what a group has in the asked topics.
 
     With `is_stable` nothing of what an open transaction may change.
     """
-    if topics is None:
-        return _look_up_all(broker, group_id, is_stable=is_stable)
-    names = [_name(broker, asked) for asked in topics]
     wanted = [
-        (name, index)
-        for name, asked in zip(names, topics, strict=True)
-        if name is not None
+        (asked.name, index)
+        for asked in topics
+        if asked.name is not None
         for index in asked.partition_indexes
     ]
-    error, offsets = broker.groups.fetch_offsets(group_id, wanted)
-    unstable = broker.groups.unstable(group_id, wanted if is_stable else ())
-    found: list[_Found] = []
-    for name, asked in zip(names, topics, strict=True):
-        # Topics are only unknown by id; a name without offsets is just a name without offsets.
-        code = ErrorCode.UNKNOWN_TOPIC_ID if name is None else error
-        fields = [
-            _unstable(index)
+    error, offsets = broker.groups.fetch_offsets(group.group_id, wanted)
+    unstable = broker.groups.unstable(group.group_id, wanted if is_stable else ())
+    known: list[_Found] = []
+    unknown: list[_Found] = []
+    for key, name, indexes in topics:
+        if name is None:
+            # Topics are only unknown by id; a name without offsets is just a name without offsets.
+            told = [_partition(version, at, None, ErrorCode.UNKNOWN_TOPIC_ID) for at in indexes]
+            unknown.append(_Found(key, len(told), b"".join(told)))
+            continue
+        told = [
+            _partition(version, index, None, ErrorCode.UNSTABLE_OFFSET_COMMIT)
             if (name, index) in unstable
-            else _fields(index, offsets.get((name or "", index)), code)
-            for index in asked.partition_indexes
+            else _partition(version, index, offsets.get((name, index)), error)
+            for index in indexes
         ]
-        found.append(_Found(asked.name, asked.topic_id, fields))
+        known.append(_Found(key, len(told), b"".join(told)))
     # Kafka asks its coordinator for the topics that are there, and puts the others behind them.
-    order = sorted(range(len(found)), key=lambda place: names[place] is None)
-    return error, [found[place] for place in order]
+    return error, known + unknown
 
 
 def _look_up_all(
-    broker: Broker, group_id: str, *, is_stable: bool
+    broker: Broker, group_id: str, version: int, *, is_stable: bool
 ) -> tuple[ErrorCode, list[_Found]]:
+    """Return all that a group has; by ids only what is in topics that are there."""
     error, offsets = broker.groups.fetch_offsets(group_id, None)
     unstable = broker.groups.unstable(group_id, offsets if is_stable else ())
-    found: dict[str, _Found] = {}
-    for (name, index), committed in sorted(offsets.items(), key=lambda one: one[0]):
-        if name not in found:
-            topic = broker.topics.get(name)
-            topic_id = None if topic is None else uuid.UUID(bytes=topic.topic_id)
-            found[name] = _Found(name, topic_id, [])
-        is_held = (name, index) in unstable
-        found[name].partitions.append(
-            _unstable(index) if is_held else _fields(index, committed, ErrorCode.NONE)
+    told: dict[str, list[bytes]] = {}
+    for of, committed in sorted(offsets.items(), key=lambda one: one[0]):
+        name, index = of
+        entry = (
+            _partition(version, index, None, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+            if of in unstable
+            else _partition(version, index, committed, ErrorCode.NONE)
         )
-    return error, list(found.values())
+        told.setdefault(name, []).append(entry)
+    return error, list(_identified(broker, version, told))
 
 
-def _identity(topic: _Found, *, by_id: bool) -> dict[str, Any]:
-    return {"topic_id": topic.topic_id} if by_id else {"name": topic.name}
+def _identified(
+    broker: Broker, version: int, told: dict[str, list[bytes]]
+) -> Iterable[_Found]:
+    for name, partitions in told.items():
+        key = name.encode()
+        if version >= _TOPIC_IDS_SINCE:
+            topic = broker.topics.get(name)
+            if topic is None:
+                continue
+            key = topic.topic_id
+        yield _Found(key, len(partitions), b"".join(partitions))
 
 
-def _name(broker: Broker, asked: _Asked) -> str | None:
-    if asked.topic_id is None:
-        return asked.name
-    topic = broker.topic_by_id(asked.topic_id)
-    return None if topic is None else topic.name
-
-
-def _unstable(index: int) -> dict[str, Any]:
-    return _fields(index, None, ErrorCode.UNSTABLE_OFFSET_COMMIT)
-
-
-def _fields(index: int, committed: CommittedOffset | None, error: ErrorCode) -> dict[str, Any]:
-    return {
-        "partition_index": index,
-        "committed_offset": -1 if committed is None else committed.offset,
-        "committed_leader_epoch": -1 if committed is None else committed.leader_epoch,
-        "metadata": "" if committed is None else committed.metadata,
-        "error_code": error,
-    }
+def _partition(
+    version: int, index: int, committed: CommittedOffset | None, error: ErrorCode
+) -> bytes:
+    """Return one partition of an answer."""
+    offset, _, leader_epoch, metadata, _, _ = committed or _NOT_COMMITTED
+    if not metadata and version >= _FLEXIBLE_SINCE:
+        return _pack_plain(index, offset, leader_epoch, _NO_TEXT, error)
+    writer = Writer(is_flexible=version >= _FLEXIBLE_SINCE)
+    if version >= _EPOCHS_SINCE:
+        writer.raw(_pack_place(index, offset, leader_epoch))
+    else:
+        writer.raw(_pack_old_place(index, offset))
+    writer.string(metadata.encode())
+    writer.i16(error)
+    writer.tags()
+    return writer.body()

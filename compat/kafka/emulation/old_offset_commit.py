@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logstore.compat.kafka.emulation.translated import ask_decoded
+from logstore.compat.kafka.emulation.translated import ask_raw
 from logstore.compat.kafka.framing import Reader
 from logstore.compat.kafka.registry import RawRequest
 from logstore.compat.kafka.writer import Writer
+from logstore.compat.waiting import Later
 
 if TYPE_CHECKING:
     from logstore.compat.connection import Chunk
@@ -28,10 +29,12 @@ _NO_GENERATION = -1
 _DEFAULT_RETENTION = -1
 
 
-def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
+def handle(
+    broker: Broker, client: Client, request: RawRequest
+) -> list[Chunk] | Later[list[Chunk]] | None:
     """Keep the offsets of all partitions that exist."""
     body = _translated(request)
-    return ask_decoded(broker, client, _KEY, _SERVED, request.correlation_id, body, bytes)
+    return ask_raw(broker, client, _KEY, _SERVED, request.correlation_id, body, bytes)
 
 
 def _translated(request: RawRequest) -> bytes:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logstore.compat.kafka.emulation.translated import ask_decoded
+from logstore.compat.kafka.emulation.translated import ask_raw
 from logstore.compat.kafka.registry import RawRequest
+from logstore.compat.waiting import Later
 
 if TYPE_CHECKING:
     from logstore.compat.connection import Chunk
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
 _KEY, _SERVED = 9, 1
 
 
-def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
+def handle(
+    broker: Broker, client: Client, request: RawRequest
+) -> list[Chunk] | Later[list[Chunk]] | None:
     """Tell the group's offsets."""
     body = bytes(request.data[request.position :])
-    return ask_decoded(broker, client, _KEY, _SERVED, request.correlation_id, body, bytes)
+    return ask_raw(broker, client, _KEY, _SERVED, request.correlation_id, body, bytes)

@@ -31,17 +31,14 @@ class Commit:
     producer: TransactionalProducer | None = None
     knows_epochs: bool = True
 
-    def stamped(self, committed: CommittedOffset, now_ms: int) -> CommittedOffset:
-        """Return one of the offsets as it is kept, committed now."""
+    def kept(self, now_ms: int, metadata_size_max: int) -> dict[TopicPartition, CommittedOffset]:
+        """Return the offsets as they are kept, committed now: all but those with too long a text."""
         expire_ms = -1 if self.retention_ms == -1 else now_ms + self.retention_ms
-        return CommittedOffset(
-            committed.offset,
-            now_ms,
-            committed.leader_epoch,
-            committed.metadata,
-            expire_ms,
-            committed.topic_id,
-        )
+        return {
+            partition: CommittedOffset(offset, now_ms, epoch, metadata, expire_ms, topic_id)
+            for partition, (offset, _, epoch, metadata, _, topic_id) in self.offsets.items()
+            if not metadata or metadata_fits(metadata, metadata_size_max)
+        }
 
 
 def metadata_fits(metadata: str, size_max: int) -> bool:

@@ -38,6 +38,15 @@ class CommittedOffsets:
         self._offsets.put(key, committed)
         self._pending.overtake(key)
 
+    def put_all(
+        self, group_id: str, offsets: Mapping[TopicPartition, CommittedOffset]
+    ) -> None:
+        """Note offsets of one group, as :meth:`put` does."""
+        self._offsets.put_all(group_id, offsets)
+        if self._pending.has_any(group_id):
+            for one in offsets:
+                self._pending.overtake(OffsetCommitKey(group_id, *one))
+
     def put_pending(
         self, partition: int, producer_id: int, key: OffsetCommitKey, committed: CommittedOffset
     ) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.admission import admit
-from logstore.compat.kafka.groups.commit import Commit, metadata_fits
+from logstore.compat.kafka.groups.commit import Commit
 from logstore.compat.kafka.groups.committed_offsets import CommittedOffsets
 from logstore.compat.kafka.groups.config import GroupConfig
 from logstore.compat.kafka.groups.exchange import (
@@ -24,7 +24,11 @@ from logstore.compat.kafka.groups.exchange import (
     Synced,
 )
 from logstore.compat.kafka.groups.group import Group
-from logstore.compat.kafka.groups.offset_table import TopicPartition, offset_record
+from logstore.compat.kafka.groups.offset_table import (
+    TopicPartition,
+    offset_record,
+    offset_records,
+)
 from logstore.compat.kafka.groups.offsets_log import (
     NO_PRODUCER_ID,
     CommittedOffset,
@@ -235,34 +239,28 @@ class GroupCoordinator:
         if (group := self.groups.get(commit.group_id)) and commit.producer is None:
             group.rebalance.note_commit(commit.member_id)
         now_ms = self.surroundings.now_ms()
-        size_max = self.surroundings.config.offset_metadata_max_size
-        kept = {
-            OffsetCommitKey(commit.group_id, *partition): commit.stamped(committed, now_ms)
-            for partition, committed in commit.offsets.items()
-            if metadata_fits(committed.metadata, size_max)
-        }
+        kept = commit.kept(now_ms, self.surroundings.config.offset_metadata_max_size)
         error = self.surroundings.write(
             commit.group_id,
-            [offset_record(*item) for item in kept.items()],
+            offset_records(commit.group_id, kept),
             partial(self._take_over, commit, kept),
             commit.producer,
         )
-        return {
-            partition: error
-            if metadata_fits(committed.metadata, size_max)
-            else ErrorCode.OFFSET_METADATA_TOO_LARGE
-            for partition, committed in commit.offsets.items()
-        }
+        became = dict.fromkeys(commit.offsets, error)
+        if len(kept) < len(became):
+            too_large = became.keys() - kept.keys()
+            became |= dict.fromkeys(too_large, ErrorCode.OFFSET_METADATA_TOO_LARGE)
+        return became
 
-    def _take_over(self, commit: Commit, kept: Mapping[OffsetCommitKey, CommittedOffset]) -> None:
+    def _take_over(self, commit: Commit, kept: Mapping[TopicPartition, CommittedOffset]) -> None:
         self._know(commit.group_id)  # also where nothing of it is fit to be kept
         if commit.producer is None:
-            for key, committed in kept.items():
-                self._put(key, committed)
+            self._offsets.put_all(commit.group_id, kept)
             return
         partition = self.surroundings.log.partition_of(commit.group_id)
-        for key, committed in kept.items():
-            self._put_pending(partition, commit.producer.producer_id, key, committed)
+        for of, committed in kept.items():
+            key = OffsetCommitKey(commit.group_id, *of)
+            self._offsets.put_pending(partition, commit.producer.producer_id, key, committed)
 
     def end_transaction(self, partition: int, marker: Marker) -> None:
         """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.groups.group import Group
@@ -13,6 +13,8 @@ from logstore.compat.kafka.groups.offsets_log import (
     encode_offset_commit_key,
     encode_offset_commit_value,
 )
+
+from logstore.segments.kafka.internal_topics.offset_commit import encode_key
 
 if TYPE_CHECKING:
     from logstore.compat.kafka.groups.other_groups import OtherGroup
@@ -41,6 +43,13 @@ class OffsetTable:
         """Note an offset."""
         offsets = self._by_group.setdefault(key.group_id, {})
         offsets[key.topic, key.partition] = committed
+
+    def put_all(
+        self, group_id: str, offsets: Mapping[TopicPartition, CommittedOffset]
+    ) -> None:
+        """Note offsets of one group."""
+        if offsets:
+            self._by_group.setdefault(group_id, {}).update(offsets)
 
     def remove(self, key: OffsetCommitKey) -> None:
         """Forget an offset; fine if there is none."""
@@ -91,3 +100,13 @@ def offset_record(key: OffsetCommitKey, committed: CommittedOffset | None) -> Gr
     """Return the record that sets an offset, or its tombstone."""
     value = None if committed is None else encode_offset_commit_value(committed)
     return encode_offset_commit_key(key), value
+
+
+def offset_records(
+    group_id: str, offsets: Mapping[TopicPartition, CommittedOffset]
+) -> list[GroupRecord]:
+    """Return the records that set offsets of one group."""
+    return [
+        (encode_key(group_id, topic, partition), encode_offset_commit_value(committed))
+        for (topic, partition), committed in offsets.items()
+    ]

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import attrs
 
@@ -138,8 +138,7 @@ class OffsetsLog(Protocol):
         ...
 
 
-@attrs.frozen
-class OffsetCommitKey:
+class OffsetCommitKey(NamedTuple):
     """Whose offset of which partition."""
 
     group_id: str
@@ -154,8 +153,7 @@ class GroupMetadataKey:
     group_id: str
 
 
-@attrs.frozen
-class CommittedOffset:
+class CommittedOffset(NamedTuple):
     """How far a group has come in one partition: `offset` is the next record that it will read."""
 
     offset: int

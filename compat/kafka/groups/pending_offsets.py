@@ -81,6 +81,10 @@ class PendingOffsets:
             del self._by_producer[producer][key]
             self._release(key, producer)
 
+    def has_any(self, group_id: str) -> bool:
+        """Tell whether an open transaction has any offset for a group."""
+        return group_id in self._holders
+
     def is_held(self, group_id: str, partition: TopicPartition) -> bool:
         """Tell whether an open transaction has an offset for a group's partition."""
         return partition in self._holders.get(group_id, {})

@@ -19,9 +19,11 @@ from logstore.compat.kafka.topics.internal_partitions import (
 )
 from logstore.compat.kafka.topics.names import GROUPS_TOPIC
 from logstore.compat.kafka.transactions.marking import append_marker
+from logstore.segments.kafka.append_errors import MessageTooLargeError
 from logstore.segments.kafka.compression import Codec
 from logstore.segments.kafka.control_record import decode_marker
-from logstore.segments.kafka.record import Record, decode_records, encode_batch
+from logstore.segments.kafka.coordinator_batch import encode_coordinator_batch
+from logstore.segments.kafka.record import decode_records
 from logstore.segments.kafka.record_batch import RecordBatch
 
 if TYPE_CHECKING:
@@ -56,23 +58,24 @@ class GroupsTopic:
     ) -> None:
         """Write the records of one group as one batch."""
         now_ms = self._broker.host.clock.wall_ms()
-        data = encode_batch(
-            [
-                Record(offset=index, timestamp_ms=now_ms, key=key, value=value)
-                for index, (key, value) in enumerate(records)
-            ],
-            producer_id=NO_PRODUCER_ID if producer is None else producer.producer_id,
-            producer_epoch=-1 if producer is None else producer.epoch,
-            # What a coordinator writes is not numbered: with Kafka each batch begins at 0.
-            base_sequence=-1 if producer is None else 0,
-            is_transactional=producer is not None,
+        data = encode_coordinator_batch(
+            records,
+            now_ms,
             codec=self._codec,
+            # What a coordinator writes is not numbered: with Kafka each batch begins at 0.
+            producer=None if producer is None else (producer.producer_id, producer.epoch, 0),
         )
         partition = internal_partition(self._broker, GROUPS_TOPIC, group_id)
-        if producer is None:
+        size_max = partition.config.max_message_bytes
+        if len(data) > size_max:
+            raise MessageTooLargeError(
+                f"the batch has {len(data)} bytes, max.message.bytes is {size_max}"
+            )
+        guard = None if producer is None else producer.guard
+        if producer is None and partition.config.target_codec(self._codec) != self._codec:
             partition.append_produced(memoryview(data), now_ms)
         else:
-            partition.append_coordinated(memoryview(data), now_ms, producer.guard)
+            partition.append_coordinated(memoryview(data), now_ms, guard)
 
     def flush(self) -> None:
         """Flush what was appended, if the topic's settings want that at once."""

@@ -17,8 +17,9 @@ from logstore.compat.kafka.share_state.state_log import ReplayedState, StatePosi
 from logstore.compat.kafka.topics.internal_partitions import internal_partition
 from logstore.compat.kafka.topics.names import SHARE_GROUPS_TOPIC
 from logstore.segments.kafka.compression import Codec
+from logstore.segments.kafka.coordinator_batch import encode_coordinator_batch
 from logstore.segments.kafka.kafka_uuid import uuid_to_text
-from logstore.segments.kafka.record import Record, decode_records, encode_batch
+from logstore.segments.kafka.record import decode_records
 
 if TYPE_CHECKING:
     from logstore.compat.kafka.broker import Broker
@@ -45,8 +46,7 @@ class ShareStateTopic:
         broker = self._broker
         now_ms = broker.host.clock.wall_ms()
         partition = internal_partition(broker, SHARE_GROUPS_TOPIC, coordinator_key(key))
-        stored = Record(offset=0, timestamp_ms=now_ms, key=record[0], value=record[1])
-        data = encode_batch([stored], codec=self._codec)
+        data = encode_coordinator_batch([record], now_ms, codec=self._codec)
         offset = partition.append_coordinated(memoryview(data), now_ms)
         return StatePosition(partition.index, offset)
 

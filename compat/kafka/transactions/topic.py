@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from logstore.compat.kafka.topics.internal_partitions import internal_partition
 from logstore.compat.kafka.topics.names import TRANSACTIONS_TOPIC
 from logstore.compat.kafka.transactions.transactions_log import TransactionRecord
-from logstore.segments.kafka.record import Record, decode_records, encode_batch
+from logstore.segments.kafka.coordinator_batch import encode_coordinator_batch
+from logstore.segments.kafka.record import decode_records
 
 if TYPE_CHECKING:
     from logstore.compat.kafka.broker import Broker
@@ -31,8 +32,7 @@ class TransactionsTopic:
     def append(self, transactional_id: str, record: TransactionRecord) -> None:
         """Write one record as a batch of its own."""
         now_ms = self._broker.host.clock.wall_ms()
-        key, value = record
-        data = encode_batch([Record(offset=0, timestamp_ms=now_ms, key=key, value=value)])
+        data = encode_coordinator_batch([record], now_ms)
         self._partition(transactional_id).append_coordinated(memoryview(data), now_ms)
         self._broker.flusher.flush_due_here()
 

@@ -24,6 +24,8 @@ KEY_TYPE = 1
 VALUE_VERSION = 4
 _PARTITION = struct.Struct(">i")
 _VALUE_START = struct.Struct(">hqi")
+#: version, offset, leader epoch, empty text, time, topic id
+_PLAIN_VALUE = struct.Struct(">hqibq3s16s")
 _TIMESTAMP = struct.Struct(">q")
 _TOPIC_ID_TAG = b"\x01\x00\x10"
 #: whose length, and one, is a varint of one byte
@@ -95,6 +97,10 @@ def encode_value(
 
     Raises as :func:`~logstore.segments.kafka.internal_topics.codec.encode_versioned`.
     """
+    if not metadata and topic_id.int:
+        return _PLAIN_VALUE.pack(
+            VALUE_VERSION, offset, leader_epoch, 1, commit_timestamp, _TOPIC_ID_TAG, topic_id.bytes
+        )
     text = metadata.encode(errors="surrogateescape")
     if len(text) > _SHORT_TEXT_BYTES_MAX:
         value = OffsetCommitValue(

@@ -1,0 +1,66 @@
+"""
+The batch that a coordinator writes: keys and values of one moment, without headers.
+
+A commit of a thousand offsets is one batch of as many records; nothing of them varies but key and
+value, so they are encoded without a :class:`~logstore.segments.kafka.record.Record` for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from logstore.segments.kafka.compression import Codec, compress
+from logstore.segments.kafka.record import sealed_batch
+from logstore.segments.kafka.record_batch import TRANSACTIONAL_BIT
+from logstore.segments.kafka.varint import encode_varint
+
+#: of lengths and offset deltas that occur
+_VARINTS = [encode_varint(number) for number in range(1024)]
+_NO_ATTRIBUTES_NO_DELAY = b"\x00\x00"
+_NULL = encode_varint(-1)
+_NO_HEADERS = b"\x00"
+
+
+def encode_coordinator_batch(
+    records: Sequence[tuple[bytes, bytes | None]],
+    now_ms: int,
+    *,
+    codec: Codec = Codec.NONE,
+    producer: tuple[int, int, int] | None = None,
+) -> bytearray:
+    """
+    Return the batch of these keys and values, at least one; a value of None is a tombstone.
+
+    With a `producer` (id, epoch and first sequence) they belong to its transaction.
+
+    Raises:
+        CorruptRecordError: they do not fit a batch.
+
+    """
+    pieces: list[bytes] = []
+    for offset_delta, (key, value) in enumerate(records):
+        delta, key_bytes = _varint(offset_delta), _varint(len(key))
+        # its size, without the varint of the size itself
+        size_bytes = 3 + len(delta) + len(key_bytes) + len(key)
+        if value is None:
+            tail = (_NULL, _NO_HEADERS)
+            size_bytes += 1
+        else:
+            value_bytes = _varint(len(value))
+            tail = (value_bytes, value, _NO_HEADERS)
+            size_bytes += len(value_bytes) + len(value)
+        pieces += (_varint(size_bytes), _NO_ATTRIBUTES_NO_DELAY, delta, key_bytes, key, *tail)
+    is_transactional = producer is not None
+    return sealed_batch(
+        compress(codec, b"".join(pieces), None),
+        len(records),
+        attributes=codec | is_transactional * TRANSACTIONAL_BIT,
+        last_offset_delta=len(records) - 1,
+        base_timestamp_ms=now_ms,
+        max_timestamp_ms=now_ms,
+        producer=(-1, -1, -1) if producer is None else producer,
+    )
+
+
+def _varint(number: int) -> bytes:
+    return _VARINTS[number] if number < len(_VARINTS) else encode_varint(number)
