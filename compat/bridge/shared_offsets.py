@@ -8,10 +8,8 @@ leader epochs are Kafka's alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
-
-import attrs
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.committed_offsets import CommittedOffsets
@@ -66,7 +64,7 @@ class SharedOffsets:
     def commit(self, key: OffsetCommitKey, committed: CommittedOffset) -> None:
         """Take over what a group committed on Kafka's side; in a transaction: when that ended."""
         if self.ended_ms > committed.commit_timestamp_ms:
-            committed = attrs.evolve(committed, commit_timestamp_ms=self.ended_ms)
+            committed = committed._replace(commit_timestamp_ms=self.ended_ms)
         if self._table is None or self._topics is None:
             self._early[key] = committed
             return
@@ -118,6 +116,12 @@ class SharedOffsetTable(OffsetTable):
         """Note an offset on both sides."""
         super().put(key, committed)
         self._shared.commit(key, committed)
+
+    def put_all(self, group_id: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
+        """Note offsets of one group on both sides."""
+        super().put_all(group_id, offsets)
+        for one, committed in offsets.items():
+            self._shared.commit(OffsetCommitKey(group_id, *one), committed)
 
     def remove(self, key: OffsetCommitKey) -> None:
         """Forget an offset on both sides."""

@@ -14,10 +14,10 @@ from logstore.segments.kafka.record import sealed_batch
 from logstore.segments.kafka.record_batch import TRANSACTIONAL_BIT
 from logstore.segments.kafka.varint import encode_varint
 
-#: of lengths and offset deltas that occur
+#: of sizes and offset deltas that occur
 _VARINTS = [encode_varint(number) for number in range(1024)]
 _NO_ATTRIBUTES_NO_DELAY = b"\x00\x00"
-_NULL = encode_varint(-1)
+_NO_VALUE = -1
 _NO_HEADERS = b"\x00"
 
 
@@ -38,18 +38,17 @@ def encode_coordinator_batch(
 
     """
     pieces: list[bytes] = []
+    shapes: dict[tuple[int, int], tuple[int, bytes, bytes]] = {}
     for offset_delta, (key, value) in enumerate(records):
-        delta, key_bytes = _varint(offset_delta), _varint(len(key))
-        # its size, without the varint of the size itself
-        size_bytes = 3 + len(delta) + len(key_bytes) + len(key)
-        if value is None:
-            tail = (_NULL, _NO_HEADERS)
-            size_bytes += 1
-        else:
-            value_bytes = _varint(len(value))
-            tail = (value_bytes, value, _NO_HEADERS)
-            size_bytes += len(value_bytes) + len(value)
-        pieces += (_varint(size_bytes), _NO_ATTRIBUTES_NO_DELAY, delta, key_bytes, key, *tail)
+        sizes = len(key), _NO_VALUE if value is None else len(value)
+        shape = shapes.get(sizes)
+        if shape is None:
+            shape = shapes[sizes] = _shape(*sizes)
+        size_bytes, key_bytes, value_bytes = shape
+        delta = _varint(offset_delta)
+        size = _varint(size_bytes + len(delta))
+        pieces += (size, _NO_ATTRIBUTES_NO_DELAY, delta, key_bytes, key, value_bytes)
+        pieces += (value or b"", _NO_HEADERS)
     is_transactional = producer is not None
     return sealed_batch(
         compress(codec, b"".join(pieces), None),
@@ -60,6 +59,13 @@ def encode_coordinator_batch(
         max_timestamp_ms=now_ms,
         producer=(-1, -1, -1) if producer is None else producer,
     )
+
+
+def _shape(key_size_bytes: int, value_size_bytes: int) -> tuple[int, bytes, bytes]:
+    """Return a record's size but for its offset delta, and both lengths as they are written."""
+    key_bytes, value_bytes = encode_varint(key_size_bytes), encode_varint(value_size_bytes)
+    fields_bytes = len(key_bytes) + key_size_bytes + len(value_bytes) + max(0, value_size_bytes)
+    return len(_NO_ATTRIBUTES_NO_DELAY) + fields_bytes + len(_NO_HEADERS), key_bytes, value_bytes
 
 
 def _varint(number: int) -> bytes:

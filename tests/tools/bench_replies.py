@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kafka.protocol.consumer import FetchResponse
+from kafka.protocol.consumer import FetchResponse, OffsetCommitResponse, OffsetFetchResponse
 from kafka.protocol.producer import ProduceResponse
 
 from logstore.tools.bench.frames import FETCH_VERSION, PRODUCE_VERSION
+from logstore.tools.bench.group_frames import COMMIT_VERSION, OFFSET_FETCH_VERSION
 
 
 def encoded_response(response: Any) -> bytes:
@@ -71,5 +72,54 @@ def fetch_reply(topic: str, error: int, partition_error: int, records: bytes) ->
                 )
             ],
             version=FETCH_VERSION,
+        )
+    )
+
+
+def commit_reply(topic: str, errors: Sequence[int]) -> bytes:
+    """Return an OffsetCommit reply with these error codes, one per partition."""
+    answered = OffsetCommitResponse.OffsetCommitResponseTopic
+    return encoded_response(
+        OffsetCommitResponse(
+            throttle_time_ms=0,
+            topics=[
+                answered(
+                    name=topic,
+                    partitions=[
+                        answered.OffsetCommitResponsePartition(
+                            partition_index=index, error_code=error
+                        )
+                        for index, error in enumerate(errors)
+                    ],
+                )
+            ],
+            version=COMMIT_VERSION,
+        )
+    )
+
+
+def offset_fetch_reply(topic: str, errors: Sequence[int]) -> bytes:
+    """Return an OffsetFetch reply with these error codes, one per partition."""
+    answered = OffsetFetchResponse.OffsetFetchResponseTopic
+    return encoded_response(
+        OffsetFetchResponse(
+            throttle_time_ms=0,
+            topics=[
+                answered(
+                    name=topic,
+                    partitions=[
+                        answered.OffsetFetchResponsePartition(
+                            partition_index=index,
+                            committed_offset=7,
+                            committed_leader_epoch=-1,
+                            metadata="",
+                            error_code=error,
+                        )
+                        for index, error in enumerate(errors)
+                    ],
+                )
+            ],
+            error_code=0,
+            version=OFFSET_FETCH_VERSION,
         )
     )

@@ -143,9 +143,7 @@ def test_many_connections_have_one_request_in_flight_each() -> None:
     """All connections are heard, and the samples are those of all."""
     frames = [produce_frame("bench", [index], record_batch([b"x"])) for index in range(9)]
     with connected(lambda _: GOOD, count=9) as (server, connections):
-        latencies = latencies_of_many_us(
-            connections, lambda at: frames[at], REPLIES, seconds=0.05
-        )
+        latencies = latencies_of_many_us(connections, lambda at: frames[at], REPLIES, seconds=0.05)
         assert len(latencies) == len(server.seen)
         assert set(server.seen) == set(frames)
 

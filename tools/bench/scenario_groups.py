@@ -43,7 +43,7 @@ def commit_one_by_one(target: Target, seconds: float) -> Mapping[str, float]:
 
 
 def commit_from_many(target: Target, seconds: float) -> Mapping[str, float]:
-    """16 consumers of as many groups, each with one commit of a partition under way all the time."""
+    """16 consumers of as many groups, each with one commit of a partition under way."""
     topic, group = fresh_topic_name("commit"), fresh_topic_name("group")
     with contextlib.ExitStack() as stack:
         connections = [

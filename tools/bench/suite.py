@@ -11,6 +11,7 @@ from logstore.tools.bench import (
     scenario_lifecycle,
     scenario_partitions,
     scenario_produce,
+    scenario_transactions,
 )
 from logstore.tools.bench.cells import Cell, pick
 
@@ -20,6 +21,7 @@ CELLS: list[Cell] = [
     *scenario_fetch.CELLS,
     *scenario_partitions.CELLS,
     *scenario_groups.CELLS,
+    *scenario_transactions.CELLS,
     *scenario_librdkafka.CELLS,
 ]
 

@@ -46,8 +46,7 @@ _NO_RETENTION = _NO_EPOCH = -1
 #: partition, offset and leader epoch
 _unpack_place = struct.Struct(">iqi").unpack_from
 _PLACE_BYTES = 16
-#: how a partition ends that is committed without a text: none or an empty one, no tagged fields
-_PLAIN_ENDS = (b"\x00\x00", b"\x01\x00")
+_EMPTY_TEXT = 1  # 0 is none
 _told = struct.Struct(">ih").pack
 _told_flexible = struct.Struct(">ihx").pack
 
@@ -55,7 +54,7 @@ _told_flexible = struct.Struct(">ihx").pack
 class _Asked(NamedTuple):
     """One partition of the request."""
 
-    index: int
+    partition: int
     offset: int
     leader_epoch: int
     metadata: str
@@ -76,14 +75,14 @@ def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
         key, topic = _read_topic(reader, broker, version)
         asked = [_read_partition(reader, version) for _ in range(reader.count())]
         reader.tags()
-        indexes = [one.index for one in asked]
+        indexes = [one.partition for one in asked]
         if topic is None:
             answers.refuse(key, indexes, _unknown(version))
             continue
         keys[topic.name] = key
         passed = answers.sift(key, indexes, topic.partitions)
         if len(passed) < len(asked):
-            asked = [one for one in asked if one.index in topic.partitions]
+            asked = [one for one in asked if one.partition in topic.partitions]
         _add(offsets, topic, asked)
     reader.tags()
     commit = Commit(
@@ -118,8 +117,8 @@ def _read_partition(reader: Reader, version: int) -> _Asked:
     if reader.is_flexible:
         index, offset, leader_epoch = _unpack_place(data, position)
         end = position + _PLACE_BYTES
-        if data[end : end + 2] in _PLAIN_ENDS:
-            reader.position = end + 2
+        if data[end] <= _EMPTY_TEXT and not data[end + 1]:
+            reader.position = end + 2  # no text, or an empty one, and no tagged fields
             return _Asked(index, offset, leader_epoch, "")
         reader.position = end
     else:
@@ -130,9 +129,7 @@ def _read_partition(reader: Reader, version: int) -> _Asked:
     return _Asked(index, offset, leader_epoch, (metadata or b"").decode())
 
 
-def _add(
-    offsets: dict[TopicPartition, CommittedOffset], topic: Topic, asked: list[_Asked]
-) -> None:
+def _add(offsets: dict[TopicPartition, CommittedOffset], topic: Topic, asked: list[_Asked]) -> None:
     name, topic_id = topic.name, uuid.UUID(bytes=topic.topic_id)
     for index, offset, leader_epoch, metadata in asked:
         offsets[name, index] = CommittedOffset(offset, 0, leader_epoch, metadata, -1, topic_id)
@@ -149,9 +146,7 @@ def _as_before_groups_were_missed(error: ErrorCode) -> ErrorCode:
     return ErrorCode.ILLEGAL_GENERATION if is_missed else error
 
 
-def _encode(
-    request: RawRequest, answers: list[tuple[bytes, list[tuple[int, ErrorCode]]]]
-) -> Chunk:
+def _encode(request: RawRequest, answers: list[tuple[bytes, list[tuple[int, ErrorCode]]]]) -> Chunk:
     writer = Writer(is_flexible=request.is_flexible)
     if request.version >= _THROTTLE_SINCE:
         writer.i32(0)

@@ -48,6 +48,10 @@ _pack_plain = struct.Struct(">iqi1shx").pack
 _NO_TEXT = b"\x01"
 
 
+#: a partition, what is committed in it, and what is wrong
+_Place = tuple[int, CommittedOffset, ErrorCode]
+
+
 class _Asked(NamedTuple):
     """One topic of a question, by name or by id."""
 
@@ -60,7 +64,7 @@ class _Found(NamedTuple):
     """One topic of an answer: what it is called in this version, and its partitions, encoded."""
 
     key: bytes
-    count: int
+    partition_count: int
     partitions: bytes
 
 
@@ -180,16 +184,16 @@ def _look_up(
     for key, name, indexes in topics:
         if name is None:
             # Topics are only unknown by id; a name without offsets is just a name without offsets.
-            told = [_partition(version, at, None, ErrorCode.UNKNOWN_TOPIC_ID) for at in indexes]
-            unknown.append(_Found(key, len(told), b"".join(told)))
+            places = [(index, _NOT_COMMITTED, ErrorCode.UNKNOWN_TOPIC_ID) for index in indexes]
+            unknown.append(_Found(key, len(places), _encoded(version, places)))
             continue
-        told = [
-            _partition(version, index, None, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+        places = [
+            (index, _NOT_COMMITTED, ErrorCode.UNSTABLE_OFFSET_COMMIT)
             if (name, index) in unstable
-            else _partition(version, index, offsets.get((name, index)), error)
+            else (index, offsets.get((name, index)) or _NOT_COMMITTED, error)
             for index in indexes
         ]
-        known.append(_Found(key, len(told), b"".join(told)))
+        known.append(_Found(key, len(places), _encoded(version, places)))
     # Kafka asks its coordinator for the topics that are there, and puts the others behind them.
     return error, known + unknown
 
@@ -200,38 +204,47 @@ def _look_up_all(
     """Return all that a group has; by ids only what is in topics that are there."""
     error, offsets = broker.groups.fetch_offsets(group_id, None)
     unstable = broker.groups.unstable(group_id, offsets if is_stable else ())
-    told: dict[str, list[bytes]] = {}
+    by_topic: dict[str, list[_Place]] = {}
     for of, committed in sorted(offsets.items(), key=lambda one: one[0]):
         name, index = of
-        entry = (
-            _partition(version, index, None, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+        place = (
+            (index, _NOT_COMMITTED, ErrorCode.UNSTABLE_OFFSET_COMMIT)
             if of in unstable
-            else _partition(version, index, committed, ErrorCode.NONE)
+            else (index, committed or _NOT_COMMITTED, ErrorCode.NONE)
         )
-        told.setdefault(name, []).append(entry)
-    return error, list(_identified(broker, version, told))
+        by_topic.setdefault(name, []).append(place)
+    return error, list(_identified(broker, version, by_topic))
 
 
 def _identified(
-    broker: Broker, version: int, told: dict[str, list[bytes]]
+    broker: Broker, version: int, by_topic: dict[str, list[_Place]]
 ) -> Iterable[_Found]:
-    for name, partitions in told.items():
+    for name, places in by_topic.items():
         key = name.encode()
         if version >= _TOPIC_IDS_SINCE:
             topic = broker.topics.get(name)
             if topic is None:
                 continue
             key = topic.topic_id
-        yield _Found(key, len(partitions), b"".join(partitions))
+        yield _Found(key, len(places), _encoded(version, places))
 
 
-def _partition(
-    version: int, index: int, committed: CommittedOffset | None, error: ErrorCode
-) -> bytes:
-    """Return one partition of an answer."""
-    offset, _, leader_epoch, metadata, _, _ = committed or _NOT_COMMITTED
-    if not metadata and version >= _FLEXIBLE_SINCE:
-        return _pack_plain(index, offset, leader_epoch, _NO_TEXT, error)
+def _encoded(version: int, places: list[_Place]) -> bytes:
+    """Return the partitions of a topic as they stand in the answer."""
+    if version < _FLEXIBLE_SINCE:
+        return b"".join([_partition(version, *place) for place in places])
+    return b"".join(
+        [
+            _partition(version, index, committed, error)
+            if committed.metadata
+            else _pack_plain(index, committed.offset, committed.leader_epoch, _NO_TEXT, error)
+            for index, committed, error in places
+        ]
+    )
+
+
+def _partition(version: int, index: int, committed: CommittedOffset, error: ErrorCode) -> bytes:
+    offset, _, leader_epoch, metadata, _, _ = committed
     writer = Writer(is_flexible=version >= _FLEXIBLE_SINCE)
     if version >= _EPOCHS_SINCE:
         writer.raw(_pack_place(index, offset, leader_epoch))

@@ -32,7 +32,7 @@ class Commit:
     knows_epochs: bool = True
 
     def kept(self, now_ms: int, metadata_size_max: int) -> dict[TopicPartition, CommittedOffset]:
-        """Return the offsets as they are kept, committed now: all but those with too long a text."""
+        """Return the offsets as they are kept, committed now, but for those with too long texts."""
         expire_ms = -1 if self.retention_ms == -1 else now_ms + self.retention_ms
         return {
             partition: CommittedOffset(offset, now_ms, epoch, metadata, expire_ms, topic_id)

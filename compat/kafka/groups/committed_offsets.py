@@ -29,6 +29,10 @@ class CommittedOffsets:
         """Return all that a group has committed and no transaction holds back."""
         return self._offsets.of_group(group_id)
 
+    def holds_any(self, group_id: str) -> bool:
+        """Tell whether open transactions may change any offset of a group."""
+        return self._pending.has_any(group_id)
+
     def is_held(self, group_id: str, partition: TopicPartition) -> bool:
         """Tell whether an open transaction may change a group's offset."""
         return self._pending.is_held(group_id, partition)
@@ -38,9 +42,7 @@ class CommittedOffsets:
         self._offsets.put(key, committed)
         self._pending.overtake(key)
 
-    def put_all(
-        self, group_id: str, offsets: Mapping[TopicPartition, CommittedOffset]
-    ) -> None:
+    def put_all(self, group_id: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
         """Note offsets of one group, as :meth:`put` does."""
         self._offsets.put_all(group_id, offsets)
         if self._pending.has_any(group_id):

@@ -283,6 +283,8 @@ class GroupCoordinator:
         self, group_id: str, partitions: Iterable[TopicPartition]
     ) -> frozenset[TopicPartition]:
         """Return the partitions whose offset depends on a transaction that is still open."""
+        if not self._offsets.holds_any(group_id):
+            return frozenset()
         return frozenset(one for one in partitions if self._offsets.is_held(group_id, one))
 
     def fetch_offsets(

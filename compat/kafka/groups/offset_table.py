@@ -13,8 +13,10 @@ from logstore.compat.kafka.groups.offsets_log import (
     encode_offset_commit_key,
     encode_offset_commit_value,
 )
-
-from logstore.segments.kafka.internal_topics.offset_commit import encode_key
+from logstore.segments.kafka.internal_topics.offset_commit import (
+    encode_key_start,
+    encode_partition,
+)
 
 if TYPE_CHECKING:
     from logstore.compat.kafka.groups.other_groups import OtherGroup
@@ -44,9 +46,7 @@ class OffsetTable:
         offsets = self._by_group.setdefault(key.group_id, {})
         offsets[key.topic, key.partition] = committed
 
-    def put_all(
-        self, group_id: str, offsets: Mapping[TopicPartition, CommittedOffset]
-    ) -> None:
+    def put_all(self, group_id: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
         """Note offsets of one group."""
         if offsets:
             self._by_group.setdefault(group_id, {}).update(offsets)
@@ -106,7 +106,10 @@ def offset_records(
     group_id: str, offsets: Mapping[TopicPartition, CommittedOffset]
 ) -> list[GroupRecord]:
     """Return the records that set offsets of one group."""
-    return [
-        (encode_key(group_id, topic, partition), encode_offset_commit_value(committed))
-        for (topic, partition), committed in offsets.items()
-    ]
+    records: list[GroupRecord] = []
+    last, start = None, b""
+    for (topic, partition), committed in offsets.items():
+        if topic is not last:
+            last, start = topic, encode_key_start(group_id, topic)
+        records.append((start + encode_partition(partition), encode_offset_commit_value(committed)))
+    return records

@@ -23,6 +23,7 @@ from logstore.segments.kafka.internal_topics.schema import NO_ID, Held, Int32, I
 KEY_TYPE = 1
 VALUE_VERSION = 4
 _PARTITION = struct.Struct(">i")
+encode_partition = _PARTITION.pack
 _VALUE_START = struct.Struct(">hqi")
 #: version, offset, leader epoch, empty text, time, topic id
 _PLAIN_VALUE = struct.Struct(">hqibq3s16s")
@@ -80,11 +81,12 @@ def encode_key(group: str, topic: str, partition: int) -> bytes:
 
     Raises as :func:`~logstore.segments.kafka.internal_topics.codec.encode_versioned`.
     """
-    return _key_start(group, topic) + _PARTITION.pack(partition)
+    return encode_key_start(group, topic) + encode_partition(partition)
 
 
 @lru_cache(maxsize=1024)
-def _key_start(group: str, topic: str) -> bytes:
+def encode_key_start(group: str, topic: str) -> bytes:
+    """Return what the keys of a group and a topic begin with; the partition follows."""
     key = encode_versioned(OffsetCommitKey(group=group, topic=topic, partition=0), KEY_TYPE)
     return key[: -_PARTITION.size]
 
