@@ -342,8 +342,7 @@ def encode_batch(
         max_timestamp_ms = max((r.timestamp_ms for r in records), default=NO_TIMESTAMP)
     if last_offset is None:
         last_offset = records[-1].offset if records else base_offset - 1
-    if not records:
-        codec = Codec.NONE
+    codec = codec if records else Codec.NONE
     attributes = codec | timestamp_type * LOG_APPEND_TIME_BIT | is_control * CONTROL_BIT
     attributes |= is_transactional * TRANSACTIONAL_BIT
     attributes |= (delete_horizon_ms is not None) * DELETE_HORIZON_BIT
