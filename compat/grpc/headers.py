@@ -33,7 +33,7 @@ class MalformedHeadersError(LogStoreError):
 
 def metadata_of(fields: Sequence[tuple[str, str]]) -> dict[str, str]:
     """
-    Return the headers of a request by their names; of one that is there twice, both, with a comma.
+    Return the headers of a request by their names; of two of a name the last, as gRPC's in Java.
 
     Raises:
         MalformedHeadersError: they are not those of a request.
@@ -41,7 +41,7 @@ def metadata_of(fields: Sequence[tuple[str, str]]) -> dict[str, str]:
     """
     headers = dict(fields)
     if len(headers) < len(fields) or not _may_stand(tuple(headers)):
-        headers = _joined(fields)
+        headers = _checked(fields)
     if headers.get("te", _TRAILERS) != _TRAILERS:
         raise MalformedHeadersError(f"te: {headers['te']}")
     if not all(map(headers.get, _NEEDED)):
@@ -53,13 +53,13 @@ def metadata_of(fields: Sequence[tuple[str, str]]) -> dict[str, str]:
 def _may_stand(names: tuple[str, ...]) -> bool:
     """Tell whether headers may have these names in this order: a client's are nearly the same."""
     try:
-        _joined([(name, _TRAILERS) for name in names])
+        _checked([(name, _TRAILERS) for name in names])
     except MalformedHeadersError:
         return False
     return True
 
 
-def _joined(fields: Sequence[tuple[str, str]]) -> dict[str, str]:
+def _checked(fields: Sequence[tuple[str, str]]) -> dict[str, str]:
     headers: dict[str, str] = {}
     is_behind = False
     for name, value in fields:
@@ -71,7 +71,7 @@ def _joined(fields: Sequence[tuple[str, str]]) -> dict[str, str]:
         is_behind = True
         if name in _OF_CONNECTIONS or not name.islower():
             raise MalformedHeadersError(f"{name}: {value}")
-        headers[name] = f"{headers[name]},{value}" if name in headers else value
+        headers[name] = value
     return headers
 
 

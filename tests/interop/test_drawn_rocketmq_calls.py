@@ -1,4 +1,4 @@
-"""A drawn session of gRPC calls: whatever clients ask, a real proxy and ours say the same."""
+"""Drawn sessions of gRPC calls: whatever clients ask, a real proxy and ours say the same."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from tests.interop.rocketmq_sessions import start_real
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 
-SEED = 28342
+#: by which seed, and how many calls
+SESSIONS = (("calls", 28342, 80), ("odds", 31730, 60))
 
 
-def test_a_drawn_session_of_calls_is_answered_alike(tmp_path: Path) -> None:
+def test_drawn_sessions_of_calls_are_answered_alike(tmp_path: Path) -> None:
     """Status, code, text and fields, but for ids, handles, times and addresses."""
     real = start_real("5", tmp_path / "real", {**SETTINGS, **CALM})
     try:
@@ -26,8 +27,9 @@ def test_a_drawn_session_of_calls_is_answered_alike(tmp_path: Path) -> None:
             TestBroker(layout="rocketmq", proxy=True, settings=SETTINGS) as ours,
         ):
             make_topics(ours, real, tmp_path)
-            calls = run(ours.endpoints, proxy.endpoints, SEED)
-            assert len(calls.steps) >= 80
-            assert "\n".join(calls.differences) == ""
+            for area, seed, count in SESSIONS:
+                calls = run(ours.endpoints, proxy.endpoints, seed, count, area)
+                assert len(calls.steps) >= count
+                assert "\n".join(calls.differences) == ""
     finally:
         real.stop(kill=True)

@@ -40,6 +40,7 @@ SESSIONS = (
     ("flags", (28362,)),
     ("callers", (31105,)),
     ("moments", (31005,)),
+    ("properties", (31520,)),
 )
 #: those for which CI has no time
 MORE_SESSIONS = (

@@ -7,11 +7,11 @@ put for it is a message that has the time wheel leave the other one out.
 
 from __future__ import annotations
 
-import base64
 import re
 from typing import TYPE_CHECKING
 
 from logstore.compat.rocketmq.sending.put_answers import STORED_CODES
+from logstore.compat.rocketmq.sending.recall_handles import HANDLE_PARTS, handle_parts
 from logstore.compat.rocketmq.wire.codes import ResponseCode
 from logstore.compat.rocketmq.wire.fields import read_text
 from logstore.compat.rocketmq.wire.remoting import Response
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from logstore.segments.rocketmq.messages.message_draft import MessageDraft
 
 _RECALL_TAG = "_RECALL_TAG_"
-_PARTS = 5
-#: what Java's decoder takes: fours of letters, and a rest whose padding is whole or not there
-_ENCODED = re.compile("(?:[A-Za-z0-9_-]{4})*(?:[A-Za-z0-9_-]{2}(?:==)?|[A-Za-z0-9_-]{3}=?)?")
 _NUMBER = re.compile("[+-]?[0-9]{1,19}")
 #: Java forgets to take it back
 _DONE = "not set any response code"
@@ -59,11 +56,11 @@ def handle(broker: Broker, channel: Channel, request: Command) -> Response:
     if broker.topics.get(topic) is None:
         remark = f"recall failed, the topic[{topic}] not exist"
         return _refused(broker, ResponseCode.TOPIC_NOT_EXIST, remark)
-    parts = _parts_of(read_text(fields, "recallHandle"))
+    parts = handle_parts(read_text(fields, "recallHandle"))
     flaw = _flaw_of(broker, topic, parts)
     if flaw is not None:
         return _refused(broker, ResponseCode.ILLEGAL_OPERATION, flaw)
-    _, _, _, due_ms, unique_key = parts[:_PARTS]
+    _, _, _, due_ms, unique_key = parts[:HANDLE_PARTS]
     group = fields.get("producerGroup")
     draft = _draft(broker, channel, topic, unique_key, due_ms, group)
     result = broker.store.put_message(draft)
@@ -113,15 +110,6 @@ def _draft(
 
 def _refused(broker: Broker, code: ResponseCode, remark: str) -> Response:
     return Response(code, remark, {}, extra_fields={"MSG_REGION": broker.settings.region})
-
-
-def _parts_of(text: str) -> list[str]:
-    """Return version, topic, broker, time and unique key of a handle; nothing of what is none."""
-    if not _ENCODED.fullmatch(text):
-        return []
-    decoded = base64.urlsafe_b64decode(text.rstrip("=") + "==").decode(errors="replace")
-    parts = decoded.rstrip(" ").split(" ")  # Java's lists do not end with texts of no length
-    return parts if len(parts) >= _PARTS and parts[0] == "v1" else []
 
 
 def _flaw_of(broker: Broker, topic: str, parts: list[str]) -> str | None:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import ipaddress
 from typing import TYPE_CHECKING, Any
 
-from logstore.compat.rocketmq.proxy.codes import AddressScheme, Permission
+from logstore.compat.rocketmq.proxy.codes import AddressScheme, Code, Permission
+from logstore.compat.rocketmq.proxy.failures import ProxyError
 from logstore.segments.rocketmq.tables.topics import PERM_READ, PERM_WRITE
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.name_server.routes import QueueData
     from logstore.compat.rocketmq.proxy.proxy import Proxy
+
+_NO_SCHEME = 0
+_SCHEMES = frozenset(map(int, AddressScheme)) - {_NO_SCHEME}
 
 
 def permission_of(perm: int) -> Permission:
@@ -22,10 +26,26 @@ def permission_of(perm: int) -> Permission:
     return Permission.WRITE if perm & PERM_WRITE else Permission.NONE
 
 
+def check_endpoints(asked: Any) -> None:
+    """Raise ProxyError where a client says addresses, and not of what kind they are."""
+    if asked.addresses and asked.scheme == _NO_SCHEME:
+        text = "No enum constant AddressScheme.ADDRESS_SCHEME_UNSPECIFIED"
+        raise ProxyError(Code.INTERNAL_SERVER_ERROR, text)
+
+
 def told_broker(proxy: Proxy, name: str, broker_id: int, asked: Any) -> dict[str, Any]:
-    """Return a broker: it is found where the client has found the proxy, as far as it says."""
+    """
+    Return a broker: it is found where the client has found the proxy, as far as it says.
+
+    Raises:
+        ProxyError: what it says are addresses of a kind that nobody knows.
+
+    """
     about = {"name": name, "id": broker_id}
     if asked.addresses:
+        if asked.scheme not in _SCHEMES:
+            text = "Can't get the number of an unknown enum value."
+            raise ProxyError(Code.INTERNAL_SERVER_ERROR, text)
         return {**about, "endpoints": asked}
     try:
         version = ipaddress.ip_address(proxy.host).version

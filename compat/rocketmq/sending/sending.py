@@ -17,7 +17,7 @@ from logstore.compat.rocketmq.sending.put_answers import refusal_of
 from logstore.compat.rocketmq.sending.recall_handles import recall_handle
 from logstore.compat.rocketmq.topics import names
 from logstore.compat.rocketmq.topics.broker_topics import READ_WRITE, unit_sys_flag
-from logstore.compat.rocketmq.wire.codes import ResponseCode
+from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
 from logstore.compat.rocketmq.wire.fields import is_plain, read_flag, read_int, read_long, read_text
 from logstore.compat.rocketmq.wire.refusals import RefusedError
 from logstore.compat.rocketmq.wire.remoting import ONEWAY_FLAG
@@ -75,6 +75,8 @@ _DUE = property_needle(TIMER_OUT_MS)
 #: what is no batch, whatever a client means by it
 _FALSE = frozenset({"false", "0", "1"})
 _PUT_OK = PutMessageStatus.PUT_OK
+#: numbers, though few messages need them: queues of a topic that is made, tries; and what is none
+_UNUSED, _NONE = ("d", "l"), "-"
 #: what a message has that is to be delivered later
 _TIMES = (TIMER_DELAY_SECONDS, TIMER_DELAY_MS, TIMER_DELIVER_MS)
 
@@ -98,7 +100,10 @@ def _send(
     """Take the short way as far as it goes."""
     try:
         topic, route = fields["b"], broker.topics.routes.get(fields["b"])
-        ints = fields["e"], fields["h"], fields["f"], fields.get("j", "0")
+        ints = (
+            fields["e"], fields["h"], fields["f"], fields.get("j", "0"),
+            fields.get("d", "0") or _NONE, fields.get("l", "0") or _NONE,
+        )  # fmt: skip
         queue_id = int(ints[0]) if is_plain(ints, (fields["g"],)) else -1
         if route is None or not 0 <= queue_id < route.queue_count or not request.body:
             return _send_carefully(broker, channel, request, fields)
@@ -170,6 +175,9 @@ def _send_carefully(
     broker: Broker, channel: Channel, request: Command, fields: Mapping[str, str]
 ) -> Answer | Later[Answer] | None:
     """Look at everything, in Java's order."""
+    if request.code != RequestCode.SEND_MESSAGE:  # of its words Java passes over bad ones
+        for name in _UNUSED:
+            read_int(fields, name, 0)
     check_start(broker)
     topic = read_text(fields, "b")
     queue_id = read_int(fields, "e")
@@ -465,11 +473,7 @@ def may_need_a_message(text: str) -> bool:
 
 
 def _needs_a_message(text: str) -> bool:
-    """
-    Tell whether a batch has such properties, which one message alone can have.
-
-    Java puts one with a delivery time into the time wheel's topic, where its messages get lost.
-    """
+    """Tell whether a batch has such properties: with times Java's messages get lost."""
     found = parse_properties(text.encode("utf-8", "surrogatepass"))
     return _delay_level(text) > 0 or any(name in found for name in (INNER_NUMBER, *_TIMES))
 

@@ -73,11 +73,17 @@ def read_patiently(data: bytes | memoryview) -> Any:
     """
     Read what Java takes and orjson does not: bad UTF-8, raw control characters, half pairs.
 
+    Halves of pairs that are written one by one (CESU-8) make whole ones, as in Java.
+
     Raises:
         ValueError: it is no JSON all the same.
 
     """
-    text = bytes(data).decode(errors="replace")
+    try:
+        halves = bytes(data).decode("utf-8", "surrogatepass").encode("utf-16-le", "surrogatepass")
+        text = halves.decode("utf-16-le", "surrogatepass")
+    except UnicodeDecodeError:
+        text = bytes(data).decode(errors="replace")
     try:
         header = json.loads(text, strict=False)
     except RecursionError:

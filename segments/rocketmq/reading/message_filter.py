@@ -133,5 +133,5 @@ def tags_of_expression(expression: str | None) -> list[str] | None:
     parts = expression.split("||")
     # Java's split drops empty parts at the end, and an array without parts is an error there.
     if not any(parts):
-        raise ValueError(f"expression {expression!r} names no tag")
+        raise ValueError("subString split error")  # as Java tells it
     return [tag for part in parts if (tag := part.strip(_TRIMMED))]

@@ -8,7 +8,7 @@ import zlib
 import pytest
 from h2.settings import SettingCodes
 
-from logstore.compat.grpc.headers import timeout_ms_of
+from logstore.compat.grpc.headers import metadata_of, timeout_ms_of
 from tests.compat.grpc.scripted_calls import BYTES_MAX, ClientPeer, framed
 
 SIZES = (0, 1, 16_379, 16_380, 16_384, 65_530, 65_535, 200_000, 5_000_000)
@@ -63,6 +63,12 @@ def test_metadata_and_time() -> None:
     call = client.service.begun[0].call
     assert (call.metadata["x-mq-client-id"], call.timeout_ms) == ("größe", 1500)
     assert (call.host, call.port, call.path) == ("192.0.2.1", 4711, "/test/Join")
+
+
+def test_of_two_of_a_name() -> None:
+    """The last one counts, as in Java's gRPC."""
+    fields = [(":method", "POST"), (":scheme", "http"), (":path", "/a/b"), ("x-mq-client-id", "a")]
+    assert metadata_of([*fields, ("x-mq-client-id", "b")])["x-mq-client-id"] == "b"
 
 
 @pytest.mark.parametrize(

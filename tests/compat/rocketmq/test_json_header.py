@@ -93,6 +93,14 @@ class TestHabits:
         data = header(extFields={"i": "XY"}).replace(b"XY", b"k\x01v\x02")
         assert read_json_header(data)[6] == {"i": "k\x01v\x02"}
 
+    def test_halves_of_a_pair_written_one_by_one(self) -> None:
+        """Are a character (CESU-8, as Java's own encoding has it); alone they are none."""
+        data = header(extFields={"a": "HALVES"})
+        clef, half = b"\xed\xa0\xb4\xed\xb4\x9e", b"\xed\xa0\x80a"
+        assert read_json_header(data.replace(b"HALVES", clef))[6] == {"a": "\U0001d11e"}
+        assert read_json_header(data.replace(b"HALVES", half))[6] == {"a": "?a"}
+        assert read_json_header(data.replace(b"HALVES", b"\xff"))[6] == {"a": "\ufffd"}
+
     def test_half_a_surrogate_pair(self) -> None:
         """Cannot be written as UTF-8 again; Java's text for it is a question mark."""
         data = header(extFields={"a": "X"}).replace(b"X", b"x\\ud800y")

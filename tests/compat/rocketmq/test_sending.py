@@ -63,6 +63,23 @@ def test_words_and_letters_mean_the_same(serializer: int) -> None:
     assert [by_word.fields["queueOffset"], by_letter.fields["queueOffset"]] == ["0", "1"]
 
 
+@pytest.mark.parametrize("letter", ["d", "l"])
+@pytest.mark.parametrize("value", ["", "x", "1.5", "2147483648", " "])
+def test_numbers_that_nobody_asks_for(letter: str, value: str) -> None:
+    """Must be some all the same, where fields have letters; of words Java passes over bad ones."""
+    peer = Peer(a_broker())
+    peer.produce(b"first", queue_id=1)
+    fields = sent_fields(TOPIC, 1, "") | {letter: value}
+    refused = peer.ask(RequestCode.SEND_MESSAGE_V2, fields, b"x")
+    assert refused.code == ResponseCode.SYSTEM_ERROR
+    assert refused.remark == f"the custom field <{letter}> is no number: {value!r}"
+    words = {**WORDS, "l": "maxReconsumeTimes"}
+    named = {words[one]: text for one, text in fields.items()}
+    assert peer.ask(RequestCode.SEND_MESSAGE, named, b"x").code == 0
+    assert peer.ask(RequestCode.SEND_MESSAGE_V2, fields | {letter: "-1"}, b"x").code == 0
+    assert len(peer.messages(queue_id=1)) == 3
+
+
 def test_a_one_way_message_is_stored_without_a_word() -> None:
     """Nothing is answered, and the message is there."""
     peer = Peer(a_broker())

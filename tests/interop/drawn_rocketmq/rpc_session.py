@@ -17,7 +17,7 @@ from logstore.compat import TestBroker
 from logstore.tools.dev.rocketmq_peer import CALM, RocketMQPeer
 from logstore.tools.dev.rocketmq_proxy_peer import RocketMQProxyPeer
 from tests.interop.drawn.pair import Pair
-from tests.interop.drawn_rocketmq import rpc_draws
+from tests.interop.drawn_rocketmq import rpc_draws, rpc_odds
 from tests.interop.drawn_rocketmq.rpcs import KINDS, Calls, topic_name
 from tests.interop.rocketmq_programs import admin_session
 
@@ -38,17 +38,33 @@ DRAWS: tuple[tuple[int, Callable[[Calls], None]], ...] = (
     (4, rpc_draws.beat),
     (6, rpc_draws.settle),
 )
+ODDS: tuple[tuple[int, Callable[[Calls], None]], ...] = (
+    (6, rpc_draws.send),
+    (2, rpc_draws.receive),
+    (3, rpc_draws.settle),
+    (14, rpc_odds.send),
+    (4, rpc_odds.born),
+    (14, rpc_odds.with_handle),
+    (5, rpc_odds.route),
+    (8, rpc_odds.with_headers),
+    (4, rpc_odds.recall),
+    (5, rpc_odds.sync_lite),
+    (4, rpc_odds.end_transaction),
+    (2, rpc_odds.receive),
+)
+AREAS = {"calls": DRAWS, "odds": ODDS}
 
 
-def run(ours: str, real: str, seed: int, steps: int = 80) -> Calls:
+def run(ours: str, real: str, seed: int, steps: int = 80, area: str = "calls") -> Calls:
     """Lead both, of which the proxies are given, through the session of a seed."""
     chance = random.Random(seed)
     calls = Calls(Pair(ours, real), chance, f"s{seed}")
-    weights = [weight for weight, _ in DRAWS]
+    draws = AREAS[area]
+    weights = [weight for weight, _ in draws]
     try:
         rpc_draws.first(calls)
         for _ in range(steps):
-            ((_, draw),) = chance.choices(DRAWS, weights)
+            ((_, draw),) = chance.choices(draws, weights)
             draw(calls)
     finally:
         calls.close_all()
@@ -74,6 +90,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--steps", type=int, default=80)
+    parser.add_argument("--area", default="calls", choices=AREAS)
     parser.add_argument("--told", action="store_true", help="all requests of each session")
     options = parser.parse_args()
     bad = 0
@@ -85,7 +102,7 @@ def main() -> int:
     ):
         make_topics(ours, real, Path(name))
         for seed in range(options.first, options.first + options.count):
-            calls = run(ours.endpoints, proxy.endpoints, seed, options.steps)
+            calls = run(ours.endpoints, proxy.endpoints, seed, options.steps, options.area)
             told = [f"seed {seed}: {len(calls.steps)} steps", *calls.differences]
             told += [f"{n}: {one}" for n, one in enumerate(calls.steps)] if options.told else []
             sys.stdout.write("\n  ".join(told) + "\n")

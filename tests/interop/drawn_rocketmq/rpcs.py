@@ -14,7 +14,7 @@ import attrs
 import grpc
 
 from tests.interop.drawn.pair import Pair, of_side
-from tests.interop.grpc_wire import GrpcWire
+from tests.interop.grpc_wire import GrpcWire, Headers
 
 #: kinds of topics, each with one queue
 KINDS = ("normal", "fifo", "delay", "transaction", "priority")
@@ -24,7 +24,10 @@ _MASKED = re.compile(
     r'delivery_timestamp|born_host)": "[^"]*"'
 )
 #: Java's proxy shows which of its classes an error comes from, and its answers a class and a line
-_JAVA = re.compile(r"org\.apache\.rocketmq\.\S+Exception: |\. \w+Exception\. [a-z]+\.[a-z.]+[^\"]*")
+_JAVA = re.compile(
+    r"org\.apache\.rocketmq\.proxy\.common\.Address\."
+    r"|org\.apache\.rocketmq\.\S+Exception: |\. \w+Exception\. [a-z]+\.[a-z.]+[^\"]*"
+)
 #: of a message that does not say when it was born
 _BORN_NOW = re.compile(r'"born_timestamp": "(?!2023-11-14)[^"]*"')
 Answer = dict[str, Any] | list[dict[str, Any]] | str
@@ -53,6 +56,9 @@ class Calls:
     transactions: list[Pair] = attrs.field(factory=list)
     handles: list[Pair] = attrs.field(factory=list)
     number: int = 0
+    #: of clients that say more or something else than their names
+    headers: dict[str, Headers] = attrs.field(factory=dict)
+    ids: dict[str, str] = attrs.field(factory=dict)
     _wires: dict[str, Pair] = attrs.field(factory=dict)
     _pool: ThreadPoolExecutor = attrs.field(factory=lambda: ThreadPoolExecutor(2))
 
@@ -73,8 +79,10 @@ class Calls:
         """Return a client of both."""
         found = self._wires.get(client)
         if found is None:
-            name = f"{self.prefix}@{client}" if client else ""
-            found = self._wires[client] = Pair(*(GrpcWire(one, name) for one in self.addresses))
+            name = self.ids.get(client, f"{self.prefix}@{client}" if client else "")
+            headers = self.headers.get(client, ())
+            found = Pair(*(GrpcWire(one, name, headers) for one in self.addresses))
+            self._wires[client] = found
         return found
 
     def both(self, client: str, ask: Callable[[GrpcWire, int], Any], asked: str) -> Pair:

@@ -163,6 +163,13 @@ def batch_item(world: World) -> bytes:
     return head + data + struct.pack(">h", len(text)) + text
 
 
+def framed(data: bytes, text: str) -> bytes:
+    """Return one message of a batch."""
+    properties = text.encode()
+    head = struct.pack(">iiiii", 22 + len(data) + len(properties), 0, 0, 0, len(data))
+    return head + data + struct.pack(">h", len(properties)) + properties
+
+
 def damaged(world: World, data: bytes) -> bytes:
     """Return the messages of a batch with a few bytes that are wrong."""
     position = world.chance.randrange(world.pick(22, len(data)))

@@ -22,12 +22,15 @@ from tests.interop.drawn_rocketmq import (
     flags,
     frames,
     groups,
+    keys,
     lites,
+    losses,
     marks,
     moments,
     names,
     offsets,
     pops,
+    properties,
     pulls,
     restarts,
     sends,
@@ -290,6 +293,24 @@ MOMENTS: tuple[tuple[int, Draw], ...] = (
     (6, moments.figures),
     (6, moments.look_inside),
 )
+KEYS: tuple[tuple[int, Draw], ...] = (
+    (14, keys.send),
+    (4, keys.send_batch),
+    (14, keys.query),
+    (6, keys.view),
+    (6, keys.bounds),
+    (1, keys.pause),
+)
+PROPERTIES: tuple[tuple[int, Draw], ...] = (
+    (14, properties.send),
+    (2, properties.send_long),
+    (5, properties.send_oddly),
+    (2, properties.send_halves),
+    (6, properties.send_batch),
+    (8, properties.pull),
+    (4, properties.look),
+)
+LOSSES: tuple[tuple[int, Draw], ...] = (*KEYS, (2, losses.restart), (1, losses.remove_old))
 AREAS: dict[str, tuple[tuple[int, Draw], ...]] = {
     "topics": TOPICS,
     "records": RECORDS,
@@ -309,9 +330,14 @@ AREAS: dict[str, tuple[tuple[int, Draw], ...]] = {
     "flags": FLAGS,
     "callers": CALLERS,
     "moments": MOMENTS,
+    "keys": KEYS,
+    "losses": LOSSES,
+    "properties": PROPERTIES,
 }
+#: what brokers are told for an area alone
+SETTINGS_OF: dict[str, dict[str, object]] = dict.fromkeys(("keys", "losses"), keys.SETTINGS)
 #: which only who names them gets
-_BY_NAME = {"marks", "restarts", "flags", "callers", "moments"}
+_BY_NAME = {"marks", "restarts", "flags", "callers", "moments", "keys", "losses", "properties"}
 
 
 def run(
@@ -346,12 +372,16 @@ def run(
             flags.first_topics(world)
         if "moments" in chosen:
             moments.first_topics(world)
+        if "properties" in chosen:
+            properties.first_topics(world)
         for _ in range(steps):
             ((_, draw),) = chance.choices(drawn, weights)
             draw(world)
             twin.settle()
         if "restarts" in chosen:
             restarts.end(world)
+        if not {"keys", "losses"}.isdisjoint(chosen):
+            keys.compare_files(world)
         if "brokers" in chosen:
             brokers.keep(world)
         if not {"names", "brokers"}.isdisjoint(chosen):
@@ -377,8 +407,9 @@ def main() -> int:
     for some in [[seed] for seed in seeds] if options.alone else [list(seeds)]:
         with ExitStack() as stack:
             directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            real = stack.enter_context(RocketMQPeer("5", directory / "real", SETTINGS))
-            ours = stack.enter_context(OurRocketMQ(directory / "ours", SETTINGS))
+            settings = SETTINGS | SETTINGS_OF.get(options.areas, {})
+            real = stack.enter_context(RocketMQPeer("5", directory / "real", settings))
+            ours = stack.enter_context(OurRocketMQ(directory / "ours", settings))
             addresses = [(one.bootstrap, one.broker_address) for one in (ours, real)]
             stage = Stage(ours, real)
             for seed in some:

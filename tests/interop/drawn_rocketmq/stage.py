@@ -40,6 +40,10 @@ class Stage:
             pool.submit(self._real.start).result()
             ours.result()
 
+    def data(self) -> Pair:
+        """Return where each keeps its store."""
+        return Pair(self._ours.data, self._real.data)
+
     def tables(self) -> Pair:
         """Return what stands in the files of tables, by their names."""
         return Pair(*(_tables(one) for one in self._places()))

@@ -183,13 +183,15 @@ class Twin:
         self._waiting.append(Waiting(step, request, line, opaques, [SILENT, SILENT]))
         self.settle(WAITING_SECONDS)
 
-    def send_bytes(self, data: bytes, line: str, opaque: int, request: Request) -> None:
+    def send_bytes(
+        self, data: bytes, line: str, opaque: int, request: Request, seconds: float = ODD_SECONDS
+    ) -> None:
         """Send bytes to both on a connection of their own; compare what becomes of it."""
         step = len(self.steps)
         self.steps.append(str(request))
         for side in self.sides:
             side.line(line).send(data)
-        second = self.sides[1].receive(line, opaque, ODD_SECONDS)
+        second = self.sides[1].receive(line, opaque, seconds)
         first = self.sides[0].receive(line, opaque, PAUSE_SECONDS)
         if first == SILENT != second:
             first = self.sides[0].receive(line, opaque, SECONDS_MAX)
@@ -199,6 +201,8 @@ class Twin:
             self.differences.append(Difference(step, f"{request} {data!r:.300}", found))
         for side in self.sides:
             side.hang_up(line)
+        if request.code in STORES:
+            self._let_follow()
 
     def settle(self, seconds: float = 0.0) -> None:
         """Compare what has been answered by now; who lets it wait alone is given some time."""

@@ -64,6 +64,8 @@ class World:
     #: by which the brokers are ended and started again, and how often they were
     stage: Stage | None = None
     restarts: int = 0
+    #: how often old files were deleted
+    removals: int = 0
     number: int = 0
     #: the name server forgets what brokers do not name
     forgets: bool = False

@@ -10,7 +10,7 @@ from logstore.compat.rocketmq.proxy.checks import group_of, topic_of
 from logstore.compat.rocketmq.proxy.codes import Code
 from logstore.compat.rocketmq.proxy.failures import ProxyError, status
 from logstore.compat.rocketmq.proxy.schema import MESSAGES
-from logstore.compat.rocketmq.proxy.told_queues import permission_of, told_broker
+from logstore.compat.rocketmq.proxy.told_queues import check_endpoints, permission_of, told_broker
 from logstore.segments.rocketmq.tables.topics import PERM_READ
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ async def handle(client: ProxyClient, request: Any, caller: Caller) -> Any:
     """Serve one request."""
     del caller
     topic, group = topic_of(request.topic), group_of(request.group)
+    check_endpoints(request.endpoints)
     proxy = client.proxy
     route = await proxy.routes.of(topic)
     known = proxy.broker.groups.find(group)

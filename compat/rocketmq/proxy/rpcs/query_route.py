@@ -9,7 +9,7 @@ from logstore.compat.rocketmq.proxy.codes import Code
 from logstore.compat.rocketmq.proxy.failures import status
 from logstore.compat.rocketmq.proxy.routes import message_types
 from logstore.compat.rocketmq.proxy.schema import MESSAGES
-from logstore.compat.rocketmq.proxy.told_queues import told_broker, told_queues
+from logstore.compat.rocketmq.proxy.told_queues import check_endpoints, told_broker, told_queues
 
 if TYPE_CHECKING:
     from logstore.compat.rocketmq.proxy.clients import ProxyClient
@@ -20,6 +20,7 @@ async def handle(client: ProxyClient, request: Any, caller: Caller) -> Any:
     """Serve one request."""
     del caller
     proxy, topic = client.proxy, topic_of(request.topic)
+    check_endpoints(request.endpoints)
     route = await proxy.routes.of(topic)
     accepted = [int(kind) for kind in message_types(await proxy.routes.type_name(client, topic))]
     queues = [

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _ADD, _ACTIONS = 0, ("PARTIAL_ADD", "PARTIAL_REMOVE", "COMPLETE_ADD", "COMPLETE_REMOVE")
 _KINDS = {"policy": "POLICY", "offset": "OFFSET", "tail_n": "TAIL_N", "timestamp": "TIMESTAMP"}
+#: the last, the first, the end
+_POLICY_COUNT = 3
 #: so many more than its quota a client may say at once
 _QUOTA_BUFFER = 300
 
@@ -30,12 +32,12 @@ async def handle(client: ProxyClient, request: Any, caller: Caller) -> Any:
     del caller
     topic, group = topic_of(request.topic), group_of(request.group)
     if not 0 <= request.action < len(_ACTIONS):
-        text = f"unknown LiteSubscriptionAction: {request.action}"
-        raise ProxyError(Code.INTERNAL_SERVER_ERROR, text)
+        raise ProxyError(Code.INTERNAL_SERVER_ERROR, "unknown LiteSubscriptionAction: UNRECOGNIZED")
     lite_topics = list(dict.fromkeys(request.lite_topic_set))
     if request.action == _ADD:
         for lite_topic in lite_topics:
             lite_topic_of(lite_topic, client.proxy.settings.lite_topic_bytes_max)
+    option = _offset_option(request)
     _check(client, topic, group, len(lite_topics))
     entry: dict[str, Any] = {
         "action": _ACTIONS[request.action],
@@ -45,10 +47,8 @@ async def handle(client: ProxyClient, request: Any, caller: Caller) -> Any:
         "liteTopicSet": lite_topics,
         "version": request.version,
     }
-    if request.action == _ADD and request.HasField("offset_option"):
-        kind = request.offset_option.WhichOneof("offset_type") or "policy"
-        value = getattr(request.offset_option, kind)
-        entry["offsetOption"] = {"type": _KINDS[kind], "value": value}
+    if option is not None:
+        entry["offsetOption"] = option
     body = orjson.dumps({"subscriptionSet": [entry]})
     route = await client.proxy.routes.of(topic)
     told = status(Code.OK)
@@ -58,6 +58,21 @@ async def handle(client: ProxyClient, request: Any, caller: Caller) -> Any:
         if answer.code != ResponseCode.SUCCESS:
             told = status_of(answer.code, answer.remark)
     return MESSAGES["SyncLiteSubscriptionResponse"](status=told)
+
+
+def _offset_option(request: Any) -> dict[str, Any] | None:
+    """Return where to begin to read what is added, if a client says so. Raises ProxyError."""
+    if request.action != _ADD or not request.HasField("offset_option"):
+        return None
+    option = request.offset_option
+    kind = option.WhichOneof("offset_type")
+    if kind is None:
+        text = "Unknown OffsetOption type: OFFSETTYPE_NOT_SET"
+        raise ProxyError(Code.INTERNAL_SERVER_ERROR, text)
+    if kind == "policy" and not 0 <= option.policy < _POLICY_COUNT:
+        text = "Unknown OffsetOption.Policy value: UNRECOGNIZED"
+        raise ProxyError(Code.INTERNAL_SERVER_ERROR, text)
+    return {"type": _KINDS[kind], "value": getattr(option, kind)}
 
 
 def _check(client: ProxyClient, topic: str, group: str, count: int) -> None:

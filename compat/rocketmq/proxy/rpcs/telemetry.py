@@ -30,16 +30,16 @@ def take(proxy: Proxy, caller: Caller, tell: Callable[[Any], None], command: Any
 
     Raises:
         CallError: its settings say neither what it sends nor what it reads.
-        ProxyError: it is none of the clients that there are.
-        StreamEndedError: it may not ask for that, and has been told so.
+        ProxyError: what it says of itself cannot be.
+        StreamEndedError: it may not ask for that or has no name, and has been told so.
 
     """
     try:
         proxy.check(caller, command)
+        client = proxy.client(caller)
     except ProxyError as error:
         tell(MESSAGES["TelemetryCommand"](status=status(error.code, str(error))))
         raise StreamEndedError(str(error)) from error
-    client = proxy.client(caller)
     if command.WhichOneof("command") != "settings":
         _log.info("%s: %s", client.client_id, command.WhichOneof("command"))
         return

@@ -158,6 +158,16 @@ def test_telemetry_streams_that_end_otherwise(way: str) -> None:
     assert client.heard[number].status == ("0" if way == "stop" else None)
 
 
+def test_settings_of_nobody() -> None:
+    """Whoever does not say his name is told so, and the stream ends like any other."""
+    client = Client(Stage())
+    number = client.begin(f"{SERVICE}Telemetry")
+    client.say(number, framed(written("TelemetryCommand", settings=SUBSCRIBED)))
+    (command,) = told(client.heard[number], "TelemetryCommand")
+    assert (command.status.code, command.status.message) == (40017, "client id cannot be empty")
+    assert client.heard[number].status == "0"
+
+
 @pytest.mark.parametrize(
     ("settings", "status"), [({"client_type": 1}, "3"), ({"pub_sub": None}, "3")]
 )

@@ -180,6 +180,31 @@ def test_names_that_are_refused(lite_topic: str, text: str) -> None:
     assert sync(consumer, ADD, lite_topic) == (Code.ILLEGAL_LITE_TOPIC, text)
 
 
+@pytest.mark.parametrize("action", [-1, 4, 99])
+def test_what_nobody_can_do_with_lite_topics(action: int) -> None:
+    """Is told of as Java calls what it does not know."""
+    told = sync(a_consumer(a_stage()), action, "a")
+    text = "unknown LiteSubscriptionAction: UNRECOGNIZED"
+    assert told == (Code.INTERNAL_SERVER_ERROR, text)
+
+
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [
+        ({}, "Unknown OffsetOption type: OFFSETTYPE_NOT_SET"),
+        ({"policy": 3}, "Unknown OffsetOption.Policy value: UNRECOGNIZED"),
+        ({"policy": -1}, "Unknown OffsetOption.Policy value: UNRECOGNIZED"),
+    ],
+)
+def test_no_place_to_begin_at(option: dict[str, int], text: str) -> None:
+    """Is refused where something is added; whoever takes something out need not say one."""
+    consumer = a_consumer(a_stage())
+    refused = sync(consumer, ADD, "a", offset_option=option)
+    assert refused == (Code.INTERNAL_SERVER_ERROR, text)
+    assert sync(consumer, ALL, "a", offset_option=option)[0] == Code.OK
+    assert sync(consumer, ADD, "a", offset_option={"policy": 2})[0] == Code.OK
+
+
 def test_what_a_group_may_not_read() -> None:
     """Lite topics of another topic, or more than its quota and a bit."""
     stage = a_stage(**{"lite.sub.client.quota": "1"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import pytest
@@ -107,6 +108,24 @@ def test_a_message_for_later() -> None:
     peer.stage.let_pass(6_000)
     (message,) = stored(peer, "delay")
     assert message.unique_key == told["entries"][0]["message_id"]
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ("V1 delay nobody 1 k", "recall handle is invalid"),
+        ("v1 delay nobody 1", "recall handle is invalid"),
+        ("v1 delay nobody 1 ", "recall handle is invalid"),
+        ("", "recall handle is invalid"),
+        ("v1 delay broker-a 1 k", "recall failed, operation is forbidden"),
+        ("v1 delay broker-a 1 k more", "recall failed, operation is forbidden"),
+    ],
+)
+def test_what_nothing_is_taken_back_by(words: str, text: str) -> None:
+    """A handle of another version or with less in it; any other its broker is asked about."""
+    handle = base64.urlsafe_b64encode(words.encode()).decode()
+    asked = {"topic": {"name": "delay"}, "recall_handle": handle}
+    assert Peer(Stage()).ask("RecallMessage", **asked)["status"]["message"] == text
 
 
 @pytest.mark.parametrize(("seconds", "after_ms"), [(3, 5000), (8, 10_000), (-5, 1000)])

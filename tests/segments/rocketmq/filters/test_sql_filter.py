@@ -289,7 +289,7 @@ def test_tags_of_expression(expression: str | None, tags: list[str] | None) -> N
 
 def test_no_tags() -> None:
     """Nothing but bars is an error, as in Java."""
-    with pytest.raises(ValueError, match="names no tag"):
+    with pytest.raises(ValueError, match="subString split error"):
         tags_of_expression("||||")
 
 
