@@ -27,6 +27,8 @@ from tests.interop.drawn import (
     inquiries,
     lists,
     logins,
+    migrations,
+    mixed_groups,
     offsets,
     patterns,
     records,
@@ -288,6 +290,24 @@ EXPRESSIONS: tuple[tuple[int, Draw], ...] = (
     (1, expressions.name),
     (8, expressions.transactions),
 )
+MIGRATIONS: tuple[tuple[int, Draw], ...] = (
+    (10, migrations.join),
+    (6, migrations.sync),
+    (4, migrations.heartbeat),
+    (4, migrations.leave),
+    (12, migrations.consumer_heartbeat),
+    (7, migrations.go_round),
+    (3, mixed_groups.commit),
+    (3, mixed_groups.txn_commit),
+    (2, mixed_groups.fetch_offsets),
+    (1, mixed_groups.forget_offsets),
+    (4, mixed_groups.describe),
+    (1, mixed_groups.list_groups),
+    (1, mixed_groups.delete),
+    (1, mixed_groups.intrude),
+    (1, transactions.init_producer_id),
+    (1, transactions.end_txn),
+)
 #: of who comes by a listener with logins
 LOGINS: tuple[tuple[int, Draw], ...] = (
     (12, logins.log_in),
@@ -324,13 +344,14 @@ AREAS: dict[str, tuple[tuple[int, Draw], ...]] = {
     "inquiries": INQUIRIES,
     "decrees": DECREES,
     "expressions": EXPRESSIONS,
+    "migrations": MIGRATIONS,
     "logins": LOGINS,
     "delegations": DELEGATIONS,
 }
 #: which only who names them gets
 _BY_NAME = {
     "acls", "anything", "patterns", "stores", "fetches", "lists", "bursts", "inquiries", "decrees",
-    "expressions", *SECURED,
+    "expressions", "migrations", *SECURED,
 }  # fmt: skip
 
 
@@ -419,11 +440,16 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--areas", default="", help="some of: " + ",".join(sorted(AREAS)))
+    parser.add_argument("--set", action="append", default=[], help="KEY=VALUE, of both brokers")
     parser.add_argument("--told", action="store_true", help="all questions of each session")
     options = parser.parse_args()
     areas = [one for one in options.areas.split(",") if one]
+    settings: dict[str, object] = dict(one.split("=", 1) for one in options.set)
     bad = 0
-    with tempfile.TemporaryDirectory() as directory, both_brokers(Path(directory), areas) as both:
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        both_brokers(Path(directory), areas, settings) as both,
+    ):
         for seed in range(options.first, options.first + options.count):
             twin = run(*both.bootstraps, seed, areas, options.steps, listeners=both.listeners)
             told = [f"seed {seed}: {len(twin.steps)} steps", *map(str, twin.differences)]

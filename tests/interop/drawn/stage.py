@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from tests.interop.conftest import QUICK_HEARTBEATS, SETTINGS, start_real
@@ -46,14 +47,17 @@ class Both(NamedTuple):
 
 
 @contextmanager
-def both_brokers(directory: Path, areas: Collection[str]) -> Generator[Both]:
-    """Run both, or end the test as `missing` says."""
+def both_brokers(
+    directory: Path, areas: Collection[str], more: Mapping[str, object] = MappingProxyType({})
+) -> Generator[Both]:
+    """Run both with some `more` settings than areas need, or end the test as `missing` says."""
     if not SECURED.isdisjoint(areas):
         with both_secured(directory, QUICK_HEARTBEATS | AT_ONCE | LOGIN_TIMES) as (real, ours):
             found = {name: (at, real.listeners[name]) for name, at in ours.listeners.items()}
             yield Both(found["PLAIN"], (ours.broker.data, real.broker.data), found)
         return
     settings = SETTINGS | QUICK_HEARTBEATS | AT_ONCE | (AUTHORIZER if "acls" in areas else {})
+    settings |= more
     with ExitStack() as stack:
         ours_plain = stack.enter_context(OurBroker(directory / "ours", settings))
         peer = start_real(directory / "real", settings=settings)
