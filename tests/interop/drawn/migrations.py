@@ -49,8 +49,8 @@ def join(world: World) -> None:
     """Come with the classic protocol: for the first time, again, or in the other one's place."""
     group = mixed_group(world)
     name = world.pick(*NAMES)
-    if is_steady(world, group) or not repair(world, group):
-        _join(world, group, name, is_as_before=False)
+    repair(world, group)
+    _join(world, group, name, is_as_before=False)
 
 
 def _join(world: World, group: str, name: str, *, is_as_before: bool) -> None:
@@ -95,12 +95,12 @@ def _begin_join(world: World, name: str, body: dict[str, Any], version: int) -> 
     fresh: list[Any] = []
 
     def learn(answer: Answer) -> None:
-        code = answer.get(lambda told: told["ErrorCode"])
+        code = answer.get(lambda told: told["ErrorCode"]) if answer.is_told else None
         if code == MEMBER_ID_REQUIRED:
             fresh.append(answer.made(lambda told: told["MemberId"]))
         if code == UNKNOWN_MEMBER and body["MemberId"]:
             world.members(group).pop(name, None)
-        if code == 0:
+        if code == 0 and answer.ours["ErrorCode"] == 0:
             _learn_joined(world, name, body, answer)
 
     line = line_of(group, name)
@@ -181,8 +181,8 @@ def _wanting_nothing(world: World) -> list[dict[str, Any]]:
     return [{"Name": "range", "Metadata": metadata}]
 
 
-def repair(world: World, group: str) -> bool:
-    """Have members leave, or come back, whose ids stand otherwise; tell whether it had to."""
+def repair(world: World, group: str) -> None:
+    """Have members leave, or come back, whose ids stand otherwise."""
     members = world.members(group)
     for name, one in list(members.items()):
         if one.get("is_alike", True) or world.twin.is_waiting(line_of(group, name)):
@@ -190,7 +190,7 @@ def repair(world: World, group: str) -> bool:
         if one["instance"] is None:
             _give_up(world, group, one["id"])
             del members[name]
-            return True
+            continue
         body = {
             "GroupId": group, "SessionTimeoutMs": 30_000, "RebalanceTimeoutMs": 60_000,
             "MemberId": "", "GroupInstanceId": one["instance"], "ProtocolType": "consumer",
@@ -202,8 +202,6 @@ def repair(world: World, group: str) -> bool:
             is_waiting = world.twin.is_waiting(line_of(group, name))
             if is_waiting or members.get(name, {}).get("is_alike", True):
                 break
-        return True
-    return False
 
 
 def sync(world: World) -> None:
@@ -306,8 +304,8 @@ def leave(world: World) -> None:
 def consumer_heartbeat(world: World) -> None:
     """Join, beat or leave with the new protocol, or take the place of a classic member."""
     group = mixed_group(world)
+    repair(world, group)
     if not is_steady(world, group):
-        repair(world, group)
         return
     name = world.pick(*NAMES)
     if world.twin.is_waiting(line_of(group, name)):
@@ -369,9 +367,7 @@ def beat(world: World, group: str, known: dict[str, Any]) -> None:
     _learn_beat(world, group, known["name"], body, answer)
 
 
-def _learn_beat(
-    world: World, group: str, name: str, body: dict[str, Any], answer: Answer
-) -> None:
+def _learn_beat(world: World, group: str, name: str, body: dict[str, Any], answer: Answer) -> None:
     learn_member(world, group, name, body, answer, "Assignment")
     member = world.members(group).get(name)
     if answer.get(lambda told: told["ErrorCode"]) != 0 or member is None:
@@ -385,8 +381,8 @@ def _learn_beat(
 def go_round(world: World) -> None:
     """Have everybody do what his protocol wants, so that the group comes to rest."""
     group = mixed_group(world)
+    repair(world, group)
     if not is_steady(world, group):
-        repair(world, group)
         return
     names = sorted(world.members(group))
     for name in names:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import combinations, product
 from typing import Any
 
 from tests.interop.drawn.groups import offset_topics
 from tests.interop.drawn.pair import Pair
+from tests.interop.drawn.schemas import ZERO_UUID
 from tests.interop.drawn.transactions import epoch_of, producer_of
-from tests.interop.drawn.walks import alike_topics, are_members_alike
+from tests.interop.drawn.walks import are_members_alike, are_topics_alike
 from tests.interop.drawn.world import Topic, World
 from tests.interop.eventually import eventually
 
@@ -15,9 +18,9 @@ CLASSIC, CONSUMER = "classic", "consumer"
 NAMES = ("a", "b", "c")
 #: of JoinGroup
 INSTANCES_SINCE = 5
-#: of so many topics those are taken that stand in the same order at both
-TOPICS_MADE, TOPICS_MAX = 16, 4
-_PARTITIONS_MAX = 4
+#: of so many topics of each kind one is taken, so that they stand in the same order at both
+PARTITIONS, TOPICS_OF_A_KIND = (1, 2, 3), 8
+IDS_TRIED = 40
 
 
 def mixed_group(world: World) -> str:
@@ -42,11 +45,11 @@ def others(world: World, group: str, name: str) -> list[Any]:
 
 
 def own_id(world: World, group: str, name: str) -> str:
-    """Return an id that a member gives itself."""
-    number = world.chance.randrange(3)
-    while not are_members_alike(others(world, group, name), f"{group}-{name}{number}"):
-        number += 1
-    return f"{group}-{name}{number}"
+    """Return an id that a member gives itself, if possible one that stands alike."""
+    known = others(world, group, name)
+    first = world.chance.randrange(3)
+    ids = [f"{group}-{name}{number}" for number in range(first, first + IDS_TRIED)]
+    return next((one for one in ids if are_members_alike(known, one)), ids[0])
 
 
 def is_steady(world: World, group: str) -> bool:
@@ -66,28 +69,50 @@ def make_topics(world: World) -> list[str]:
     known = [name for name in world.topics if name.startswith(start)]
     if known:
         return known
-    counts = {f"{start}{at:02}": 1 + at % _PARTITIONS_MAX for at in range(TOPICS_MADE)}
+    kinds = [[f"{start}{count}{at}" for at in range(TOPICS_OF_A_KIND)] for count in PARTITIONS]
+    counts = {name: count for names, count in zip(kinds, PARTITIONS, strict=True) for name in names}
     asked = [
         {"Name": name, "NumPartitions": count, "ReplicationFactor": 1, "Assignments": [],
          "Configs": []}
         for name, count in counts.items()
     ]  # fmt: skip
-    world.twin.exchange("CreateTopics", 5, {"Topics": asked, "TimeoutMs": 10_000})
-    question = {"Topics": [{"TopicId": bytes(16), "Name": name} for name in counts]}
-
-    def ids() -> list[Any]:
-        found = world.twin.exchange("Metadata", 12, question)
-        sides = [{one["Name"]: one for one in side["Topics"]} for side in found]
-        if any(side[name]["ErrorCode"] for side in sides for name in counts):
-            return []
-        return [Pair(*(side[name]["TopicId"] for side in sides)) for name in counts]
-
-    found = eventually(ids, what="topics")
-    names = list(counts)
-    for at in alike_topics(found)[:TOPICS_MAX]:
-        world.topics[names[at]] = Topic(names[at], found[at], counts[names[at]])
-        world.twin.comparison.learn(*found[at])
+    world.twin.exchange("CreateTopics", 5, {"Topics": asked, "timeoutMs": 10_000})
+    found = eventually(partial(ids_of, world, list(counts)), what="topics")
+    for number in range(2):
+        group = f"{world.prefix}-mixed{number}"
+        eventually(partial(are_known, world, group, list(counts)), what="known topics")
+    for name in next(filter(partial(are_alike, found), product(*kinds))):
+        world.topics[name] = Topic(name, found[name], counts[name])
+        world.twin.comparison.learn(*found[name])
     return [name for name in world.topics if name.startswith(start)]
+
+
+def ids_of(world: World, topics: list[str]) -> dict[str, Pair]:
+    """Return the ids of topics, nothing while there is one that either does not know."""
+    question = {"Topics": [{"TopicId": ZERO_UUID, "Name": name} for name in topics]}
+    found = world.twin.exchange("Metadata", 12, question)
+    sides = [{one["Name"]: one for one in side["Topics"]} for side in found]
+    if any(side[name]["ErrorCode"] for side in sides for name in topics):
+        return {}
+    return {name: Pair(*(side[name]["TopicId"] for side in sides)) for name in topics}
+
+
+def are_alike(ids: dict[str, Pair], topics: tuple[str, ...]) -> bool:
+    """Tell whether topics stand in the same order at both."""
+    return all(are_topics_alike(ids[one], ids[other]) for one, other in combinations(topics, 2))
+
+
+def are_known(world: World, group: str, topics: list[str]) -> bool:
+    """Tell whether the coordinator of a group, which has nobody yet, knows of all topics."""
+    beat = {
+        "GroupId": group, "MemberId": "scout", "MemberEpoch": 0, "RebalanceTimeoutMs": 60_000,
+        "SubscribedTopicNames": topics, "TopicPartitions": [],
+    }  # fmt: skip
+    found = world.twin.exchange("ConsumerGroupHeartbeat", 0, beat)
+    world.twin.exchange("ConsumerGroupHeartbeat", 0, beat | {"MemberEpoch": -1})
+    world.twin.exchange("DeleteGroups", 2, {"GroupsNames": [group]})
+    given = [(one["Assignment"] or {}).get("TopicPartitions", ()) for one in found]
+    return all(len(one) == len(topics) for one in given)
 
 
 # what has to do with groups besides their members
@@ -126,6 +151,8 @@ def txn_commit(world: World) -> None:
         "ProducerEpoch": epoch_of(world, producer),
         "Topics": offset_topics(world, False, lambda at: _offset(world, at)),
     }
+    for topic in body["Topics"]:
+        del topic["TopicId"]
     if version < 5:
         joined = {name: body[name] for name in ("TransactionalId", "ProducerId", "ProducerEpoch")}
         world.twin.ask("AddOffsetsToTxn", 3, joined | {"GroupId": group})

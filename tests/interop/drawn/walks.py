@@ -8,7 +8,7 @@ can be compared.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from tests.interop.drawn.pair import Pair
@@ -25,13 +25,9 @@ def are_members_alike(known: Iterable[Any], fresh: Any) -> bool:
     return all(_is_alike(_of_member, one, fresh) for one in known)
 
 
-def alike_topics(ids: Sequence[Any]) -> list[int]:
-    """Return the places of topics' ids of which each is before and behind the same others."""
-    found: list[int] = []
-    for number, one in enumerate(ids):
-        if all(_is_alike(_of_topic, ids[other], one) for other in found):
-            found.append(number)
-    return found
+def are_topics_alike(one: Any, other: Any) -> bool:
+    """Tell whether one topic's id is before the other's at both, or behind it at both."""
+    return _is_alike(_of_topic, one, other)
 
 
 def _is_alike(places_of: Callable[[Any], list[int]], one: Any, other: Any) -> bool:

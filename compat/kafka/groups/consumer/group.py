@@ -48,6 +48,8 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Target]):
         self.has_partition_metadata = False
         #: the topics that were there last, to see whether patterns mean others; not in the log
         self.seen_topic_names: frozenset[str] | None = None
+        #: how many members there were at most
+        self._most_members = 0
         self._member_of_instance: dict[str, str] = {}
         self._owners: dict[TopicIdPartition, str] = {}
         self._subscribed_names: frozenset[str] | None = None
@@ -65,6 +67,11 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Target]):
         if all(member.is_reconciled_to(epoch) for member in self.members.values()):
             return ConsumerGroupState.STABLE
         return ConsumerGroupState.RECONCILING
+
+    def in_order(self) -> list[ConsumerMember]:
+        """Return the members as Kafka walks them."""
+        ids = members_in_timeline_order(self.members, self._most_members)
+        return [self.members[member_id] for member_id in ids]
 
     def static_member(self, instance_id: str | None) -> ConsumerMember | None:
         """Return the member that an instance is, None if it is none."""
@@ -236,6 +243,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Target]):
         if before is not None:
             self._release(before)
         self.members[member.member_id] = member
+        self._most_members = max(self._most_members, len(self.members))
         if member.instance_id is not None:
             self._member_of_instance[member.instance_id] = member.member_id
         for partition in member.held():

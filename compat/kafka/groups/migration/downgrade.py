@@ -55,8 +55,9 @@ def downgraded(
     classic.generation_id = group.epoch
     classic.protocol_type = CONSUMER_PROTOCOL_TYPE
     members = {one.member_id: one for one in left}
-    for one in members.values():
-        classic.roster.add(_member(one))
+    in_order = [one.member_id for one in group.in_order() if one.member_id in members]
+    for member_id in dict.fromkeys((*in_order, *members)):  # the first one leads
+        classic.roster.add(_member(members[member_id]))
     if not classic.roster.supports_one_of(
         protocol.name for one in classic.roster for protocol in one.protocols
     ):

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 
 from logstore.compat.kafka.groups.modern.cluster import Cluster
 from logstore.compat.kafka.groups.modern.group import TopicIdPartition
+from logstore.compat.kafka.groups.modern.hash_order import partitions_in_order, topics_in_order
 from logstore.segments.kafka.internal_topics.codec import (
     MessageError,
     decode_message,
@@ -61,21 +62,20 @@ def assignment_for(
     """
     Return partitions as a member is given them that has sent `metadata`: in its version.
 
-    Topics that are gone are left out.
+    Topics that are gone are left out; the others come as Kafka walks them, by their ids.
 
     Raises:
         MessageError: the metadata has no version.
 
     """
-    shapes = {topic_id: cluster.topic_with_id(topic_id) for topic_id in partitions}
     entries = [
-        ConsumerPartitions(topic=shape.name, partitions=tuple(sorted(partitions[topic_id])))
-        for topic_id, shape in shapes.items()
-        if shape is not None
+        ConsumerPartitions(
+            topic=shape.name, partitions=tuple(partitions_in_order(partitions[topic_id]))
+        )
+        for topic_id in topics_in_order(partitions)
+        if (shape := cluster.topic_with_id(topic_id)) is not None
     ]
-    message = ConsumerProtocolAssignment(
-        assigned_partitions=tuple(sorted(entries, key=lambda entry: entry.topic))
-    )
+    message = ConsumerProtocolAssignment(assigned_partitions=tuple(entries))
     return encode_versioned(message, _version_of(ConsumerProtocolAssignment, metadata))
 
 

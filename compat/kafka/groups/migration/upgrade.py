@@ -3,7 +3,7 @@ A classic group as the consumer group that it becomes.
 
 Members keep their ids, what they say about themselves and what they have: it is at once what they
 shall have, in an epoch that is the group's generation. Whoever waited for the next generation is
-told to join again.
+told to join again, also where it then turns out that the group cannot become one.
 
 Source: ``GroupMetadataManager.convertToConsumerGroup``, ``ConsumerGroup.fromClassicGroup``.
 """
@@ -51,13 +51,17 @@ class Upgrade:
 
 def upgraded(classic: Group, cluster: Cluster, config: GroupConfig) -> Upgrade:
     """
-    Return the consumer group that a classic group with members becomes; nothing is changed yet.
+    Return the consumer group that a classic group with members becomes; it is not written yet.
+
+    Nothing has changed so far but that nobody waits for the next generation any more.
 
     Raises:
         RefusedRequestError: 69 or -1, it cannot become one.
 
     """
     _check(classic, config)
+    for one in classic.roster:
+        classic.rebalance.end_waiting(one, ErrorCode.REBALANCE_IN_PROGRESS, one.member_id)
     members = _members(classic, cluster)
     changes = _records(classic, members, cluster)
     group = ConsumerGroup(classic.group_id)

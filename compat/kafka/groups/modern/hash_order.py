@@ -34,11 +34,16 @@ def members_in_sized_order(member_ids: Iterable[str], size: int) -> list[str]:
     return _walked(keys, java_hash, _grown_size(len(keys), 1 << max(size - 1, 0).bit_length()))
 
 
-def members_in_timeline_order(member_ids: Iterable[str]) -> list[str]:
-    """Return member ids in the order of a ``TimelineHashMap`` that they were put into."""
+def members_in_timeline_order(member_ids: Iterable[str], most: int = 0) -> list[str]:
+    """
+    Return member ids in the order of a ``TimelineHashMap`` that they were put into.
+
+    At some time there were `most` of them: it grows and never shrinks.
+    """
     keys = list(member_ids)
+    count = max(len(keys), most)
     bits = 1
-    while len(keys) * 3 > 4 << bits:
+    while count * 3 > 4 << bits:
         bits += 1
     keys.reverse()  # of those in one slot the last one comes first
     return sorted(keys, key=lambda key: (java_hash(key) * _FIBONACCI & _MASK_64) >> (64 - bits))
