@@ -19,6 +19,7 @@ from tests.interop.drawn import (
     bursts,
     cluster,
     configs,
+    cursors,
     decrees,
     delegations,
     expressions,
@@ -308,6 +309,18 @@ MIGRATIONS: tuple[tuple[int, Draw], ...] = (
     (1, transactions.init_producer_id),
     (1, transactions.end_txn),
 )
+CURSORS: tuple[tuple[int, Draw], ...] = (
+    (2, topics.create_topics),
+    (2, topics.create_partitions),
+    (1, topics.delete_topics),
+    (2, cursors.grow),
+    (8, cursors.page),
+    (4, cursors.pages),
+    (2, inquiries.topic_partitions),
+    (2, inquiries.cluster),
+    (3, decrees.quotas),
+    (4, inquiries.quotas),
+)
 #: of who comes by a listener with logins
 LOGINS: tuple[tuple[int, Draw], ...] = (
     (12, logins.log_in),
@@ -345,13 +358,14 @@ AREAS: dict[str, tuple[tuple[int, Draw], ...]] = {
     "decrees": DECREES,
     "expressions": EXPRESSIONS,
     "migrations": MIGRATIONS,
+    "cursors": CURSORS,
     "logins": LOGINS,
     "delegations": DELEGATIONS,
 }
 #: which only who names them gets
 _BY_NAME = {
     "acls", "anything", "patterns", "stores", "fetches", "lists", "bursts", "inquiries", "decrees",
-    "expressions", "migrations", *SECURED,
+    "expressions", "migrations", "cursors", *SECURED,
 }  # fmt: skip
 
 

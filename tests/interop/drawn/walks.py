@@ -1,9 +1,9 @@
 """
 Whether both brokers walk through names that they have made up in the same order.
 
-Java deals things out in the order of its tables of hashes, and so does ours; each has the order of
-the names that it has made up itself. Where two names stand in the same order at both, the answers
-can be compared.
+Java deals things out in the order of its tables of hashes or of the names, and so does ours; each
+has the order of the names that it has made up itself. Where two names stand in the same order at
+both, the answers can be compared.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def are_topics_alike(one: Any, other: Any) -> bool:
     return _is_alike(_of_topic, one, other)
 
 
-def _is_alike(places_of: Callable[[Any], list[int]], one: Any, other: Any) -> bool:
+def _is_alike(places_of: Callable[[Any], list[Any]], one: Any, other: Any) -> bool:
     if not isinstance(one, Pair) and not isinstance(other, Pair):
         return True
     sides = []
@@ -41,13 +41,13 @@ def _is_alike(places_of: Callable[[Any], list[int]], one: Any, other: Any) -> bo
     return sides[0] == sides[1] and sides[0][0] != 0
 
 
-def _of_member(member_id: str) -> list[int]:
+def _of_member(member_id: str) -> list[Any]:
     hashed = 0
     for character in member_id:
         hashed = (31 * hashed + ord(character)) & _MASK
     signed = hashed - (1 << 32) if hashed >> 31 else hashed
     spread = signed * _FIBONACCI & _MASK_64
-    return [_slot(hashed), *(spread >> (64 - bits) for bits in _TIMELINE_BITS)]
+    return [_slot(hashed), member_id, *(spread >> (64 - bits) for bits in _TIMELINE_BITS)]
 
 
 def _of_topic(topic_id: bytes) -> list[int]:
