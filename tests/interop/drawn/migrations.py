@@ -79,7 +79,7 @@ def _join(world: World, group: str, name: str, *, is_as_before: bool) -> None:
     body = {
         "GroupId": group,
         "SessionTimeoutMs": 30_000,
-        "RebalanceTimeoutMs": world.pick(60_000, 60_000, 60_000, 60_000, -1, 50_000),
+        "RebalanceTimeoutMs": world.pick(60_000, 60_000, 50_000),
         "MemberId": member_id,
         "GroupInstanceId": instance,
         "ProtocolType": "consumer" if is_as_before or world.likely(0.95) else "connect",

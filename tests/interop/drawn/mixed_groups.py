@@ -19,7 +19,7 @@ NAMES = ("a", "b", "c")
 #: of JoinGroup
 INSTANCES_SINCE = 5
 #: of so many topics of each kind one is taken, so that they stand in the same order at both
-PARTITIONS, TOPICS_OF_A_KIND = (1, 2, 3), 8
+PARTITIONS, TOPICS_OF_A_KIND, ATTEMPTS = (1, 2, 3), 6, 9
 IDS_TRIED = 40
 
 
@@ -67,24 +67,36 @@ def make_topics(world: World) -> list[str]:
     """Return the names of the topics that members want; the first who asks has them made."""
     start = f"{world.prefix}-wanted"
     known = [name for name in world.topics if name.startswith(start)]
-    if known:
-        return known
-    kinds = [[f"{start}{count}{at}" for at in range(TOPICS_OF_A_KIND)] for count in PARTITIONS]
-    counts = {name: count for names, count in zip(kinds, PARTITIONS, strict=True) for name in names}
+    for attempt in range(0 if known else ATTEMPTS):
+        kinds = [
+            [f"{start}-{count}-{attempt}{at}" for at in range(TOPICS_OF_A_KIND)]
+            for count in PARTITIONS
+        ]
+        ids = made(world, dict(zip(PARTITIONS, kinds, strict=True)))
+        for names in filter(partial(are_alike, ids), product(*kinds)):
+            for name, count in zip(names, PARTITIONS, strict=True):
+                world.topics[name] = Topic(name, ids[name], count)
+                world.twin.comparison.learn(*ids[name])
+            return list(names)
+    assert known, "no topics that stand in the same order"
+    return known
+
+
+def made(world: World, kinds: dict[int, list[str]]) -> dict[str, Pair]:
+    """Make topics of so many partitions each; return their ids once all know of them."""
     asked = [
         {"Name": name, "NumPartitions": count, "ReplicationFactor": 1, "Assignments": [],
          "Configs": []}
-        for name, count in counts.items()
+        for count, names in kinds.items()
+        for name in names
     ]  # fmt: skip
+    names = [one["Name"] for one in asked]
     world.twin.exchange("CreateTopics", 5, {"Topics": asked, "timeoutMs": 10_000})
-    found = eventually(partial(ids_of, world, list(counts)), what="topics")
+    found = eventually(partial(ids_of, world, names), what="topics")
     for number in range(2):
         group = f"{world.prefix}-mixed{number}"
-        eventually(partial(are_known, world, group, list(counts)), what="known topics")
-    for name in next(filter(partial(are_alike, found), product(*kinds))):
-        world.topics[name] = Topic(name, found[name], counts[name])
-        world.twin.comparison.learn(*found[name])
-    return [name for name in world.topics if name.startswith(start)]
+        eventually(partial(are_known, world, group, names), what="known topics")
+    return found
 
 
 def ids_of(world: World, topics: list[str]) -> dict[str, Pair]:

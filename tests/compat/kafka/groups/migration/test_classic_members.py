@@ -15,8 +15,9 @@ from logstore.compat.kafka.groups.migration.policy import MigrationPolicy
 from logstore.compat.kafka.groups.modern.member import MemberState
 from logstore.compat.kafka.groups.modern.records import GroupChange
 from logstore.compat.kafka.groups.offsets_log import TransactionalProducer
-from logstore.segments.kafka.internal_topics.codec import decode_version
+from logstore.segments.kafka.internal_topics.codec import decode_version, decode_versioned
 from logstore.segments.kafka.internal_topics.consumer_group import ClassicMemberMetadata
+from logstore.segments.kafka.internal_topics.consumer_protocol import ConsumerProtocolAssignment
 from logstore.segments.kafka.kafka_uuid import uuid_from_text
 from tests.compat.kafka.groups.migration.rehearsal import (
     REBALANCING,
@@ -215,6 +216,16 @@ def test_heartbeats_that_are_refused() -> None:
     assert beat(GROUP, "N", None, generation) is UNKNOWN
     assert beat(GROUP, member_id, "i", generation) is UNKNOWN
     assert beat("x", member_id, None, generation) is UNKNOWN
+
+
+def test_topics_are_told_as_kafka_walks_them() -> None:
+    """By the hashes of their ids, not by their names."""
+    stage = MigrationRehearsal({"a": 1, "b": 1, "c": 1})
+    stage.consumer("N", "none")
+    classic = ClassicConsumer(stage, topics=("a", "b", "c"))
+    classic.join()
+    given = decode_versioned(ConsumerProtocolAssignment, classic.sync().assignment)[1]
+    assert [one.topic for one in given.assigned_partitions] == ["c", "b", "a"]
 
 
 def test_a_static_member_keeps_its_place() -> None:

@@ -47,12 +47,28 @@ def test_the_last_of_the_new_protocol_leaves() -> None:
     assert (stage.state(), stage.group.generation_id) == (GroupState.PREPARING_REBALANCE, epoch)
     assert [one.beat(), two.beat()] == [REBALANCING, REBALANCING]
     members = {member.member_id: member for member in stage.group.roster}
-    assert list(members) == [one.member_id, two.member_id]
+    assert members.keys() == {one.member_id, two.member_id}
     assert members[one.member_id].assignment == assignment(one.owned)
     assert members[one.member_id].session_timeout_ms == SESSION_MS
     stage.share_out([one, two], [{0, 1, 2}, {3, 4, 5}])
     assert (one.generation, one.owned, two.owned) == (epoch + 1, {0, 1, 2}, {3, 4, 5})
     assert new.beat().error_code is ErrorCode.GROUP_ID_NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    ("others", "leader"), [((), "second"), (("third", "fourth", "fifth"), "first")]
+)
+def test_the_first_in_kafkas_table_leads(others: tuple[str, ...], leader: str) -> None:
+    """Not who came first; the table stays as large as it was with all its members."""
+    stage = MigrationRehearsal({"t": 6})
+    new = stage.consumer("N", "t")
+    members = [ClassicConsumer(stage, member_id=one) for one in ("first", "second", *others)]
+    for member in members:
+        member.join()
+    for member in members[2:]:
+        member.leave()
+    new.leave()
+    assert stage.group.roster.leader_id == leader
 
 
 def test_the_records_of_a_downgrade_are_kafkas() -> None:

@@ -271,12 +271,38 @@ def test_what_kafka_stumbles_over() -> None:
     member.send_join()
     answer = stage.consumer("N", "t").answer
     assert (answer.error_code, answer.error_message) == (ErrorCode.UNKNOWN_SERVER_ERROR, None)
-    stage.wait(COMPANY_MS)
-    assert member.joins[-1].error_code is ErrorCode.NONE
+    assert member.joins[-1].error_code is ErrorCode.REBALANCE_IN_PROGRESS
     twice = MigrationRehearsal({"t": 4})
     twice.classic({0, 1}, {1, 2})
     assert twice.consumer("N", "t").answer.error_code is ErrorCode.UNKNOWN_SERVER_ERROR
     assert twice.state() is GroupState.STABLE
+
+
+def test_who_waits_is_called_again_by_an_upgrade_that_fails() -> None:
+    """Joins and syncs that wait are answered with 27, under the id that the member has."""
+    stage = MigrationRehearsal({"t": 4})
+    leader, other = (ClassicConsumer(stage) for _ in "ab")
+    broken = (GroupProtocol("range", b""),)
+    leader.send_join(protocols=broken)
+    other.send_join(protocols=broken)
+    stage.wait(COMPANY_MS)
+    other.send_sync()
+    assert stage.consumer("N", "t").answer.error_code is NOT_FOUND
+    assert [one.error_code for one in other.syncs] == [REBALANCING]
+    assert stage.state() is GroupState.COMPLETING_REBALANCE
+    other.send_join(protocols=(GroupProtocol("range", b"\0"),))
+    assert stage.consumer("N", "t").answer.error_code is NOT_FOUND
+    told = other.joins[-1]
+    assert (told.error_code, told.member_id) == (REBALANCING, other.member_id)
+
+
+def test_who_waits_goes_on_waiting_where_an_upgrade_is_forbidden() -> None:
+    """It is refused before anybody is called again."""
+    stage = MigrationRehearsal({"t": 4}, consumer_migration_policy=MigrationPolicy.DOWNGRADE)
+    member = ClassicConsumer(stage)
+    member.send_join()
+    assert stage.consumer("N", "t").answer.error_code is NOT_FOUND
+    assert member.joins == []
 
 
 @pytest.mark.parametrize("changes", [{}, {"member_epoch": 1}])
