@@ -98,6 +98,7 @@ def _begin_join(world: World, name: str, body: dict[str, Any], version: int) -> 
         code = answer.get(lambda told: told["ErrorCode"]) if answer.is_told else None
         if code == MEMBER_ID_REQUIRED:
             fresh.append(answer.made(lambda told: told["MemberId"]))
+            world.twin.comparison.learn(*fresh[0])
         if code == UNKNOWN_MEMBER and body["MemberId"]:
             world.members(group).pop(name, None)
         if code == 0 and answer.ours["ErrorCode"] == 0:

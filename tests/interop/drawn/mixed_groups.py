@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from functools import partial
 from itertools import combinations, product
 from typing import Any
@@ -21,6 +22,8 @@ INSTANCES_SINCE = 5
 #: of so many topics of each kind one is taken, so that they stand in the same order at both
 PARTITIONS, TOPICS_OF_A_KIND, ATTEMPTS = (1, 2, 3), 6, 9
 IDS_TRIED = 40
+#: So long after its other parts a real broker's coordinators mostly know of topics, too.
+KNOWN_SECONDS = 0.2
 
 
 def mixed_group(world: World) -> str:
@@ -93,6 +96,7 @@ def made(world: World, kinds: dict[int, list[str]]) -> dict[str, Pair]:
     names = [one["Name"] for one in asked]
     world.twin.exchange("CreateTopics", 5, {"Topics": asked, "timeoutMs": 10_000})
     found = eventually(partial(ids_of, world, names), what="topics")
+    time.sleep(KNOWN_SECONDS)
     for number in range(2):
         group = f"{world.prefix}-mixed{number}"
         eventually(partial(are_known, world, group, names), what="known topics")

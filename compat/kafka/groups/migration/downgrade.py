@@ -18,13 +18,12 @@ from logstore.compat.kafka.groups.consumer.member import ConsumerMember
 from logstore.compat.kafka.groups.exchange import GroupProtocol
 from logstore.compat.kafka.groups.group import Group
 from logstore.compat.kafka.groups.member import Member
-from logstore.compat.kafka.groups.migration.embedded_protocol import assignment_for
+from logstore.compat.kafka.groups.migration.embedded_protocol import SchemaError, assignment_for
 from logstore.compat.kafka.groups.modern.cluster import Cluster
 from logstore.compat.kafka.groups.states import GroupState
 from logstore.compat.kafka.groups.subscription import CONSUMER_PROTOCOL_TYPE
 from logstore.compat.kafka.groups.surroundings import Surroundings
 from logstore.compat.kafka.refused_request import RefusedRequestError
-from logstore.segments.kafka.internal_topics.codec import MessageError
 
 
 def may_downgrade(left: Collection[ConsumerMember], config: GroupConfig) -> bool:
@@ -67,7 +66,7 @@ def downgraded(
         for member in classic.roster:
             target = group.target_of(members[member.member_id])
             member.assignment = assignment_for(target, member.metadata_for(name), cluster)
-    except MessageError as error:
+    except SchemaError as error:
         raise RefusedRequestError(
             ErrorCode.GROUP_ID_NOT_FOUND,
             f"Cannot downgrade the classic group {group.group_id}: {error}.",

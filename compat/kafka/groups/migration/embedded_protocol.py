@@ -27,9 +27,22 @@ from logstore.segments.kafka.internal_topics.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
 )
-from logstore.segments.kafka.internal_topics.schema import MessageT
+from logstore.segments.kafka.internal_topics.schema import Message, MessageT
 
 _VERSION_BYTES = 2
+_NAMES: Mapping[type[Message], str] = {
+    ConsumerProtocolSubscription: "subscription",
+    ConsumerProtocolAssignment: "assignment",
+}
+_UNDERFLOW = "Buffer underflow while parsing consumer protocol's "
+
+
+class SchemaError(MessageError):
+    """
+    Bytes end too early, or have no version that there is.
+
+    Of whatever else is wrong in them Kafka takes no notice, and stumbles over it: `MessageError`.
+    """
 
 
 def subscription_in(metadata: bytes) -> ConsumerProtocolSubscription:
@@ -37,7 +50,7 @@ def subscription_in(metadata: bytes) -> ConsumerProtocolSubscription:
     Return what a member says about itself.
 
     Raises:
-        MessageError: it cannot be read.
+        SchemaError, MessageError: it cannot be read.
 
     """
     return _decoded(ConsumerProtocolSubscription, metadata)
@@ -48,7 +61,7 @@ def assignment_in(assignment: bytes) -> ConsumerProtocolAssignment:
     Return what a member was given; nothing stands for nothing.
 
     Raises:
-        MessageError: it cannot be read.
+        SchemaError, MessageError: it cannot be read.
 
     """
     if not assignment:
@@ -65,7 +78,7 @@ def assignment_for(
     Topics that are gone are left out; the others come as Kafka walks them, by their ids.
 
     Raises:
-        MessageError: the metadata has no version.
+        SchemaError: the metadata has no version.
 
     """
     entries = [
@@ -92,12 +105,19 @@ def known_partitions(
 
 
 def _decoded(kind: type[MessageT], data: bytes) -> MessageT:
-    return decode_message(kind, data, _version_of(kind, data), _VERSION_BYTES)
+    try:
+        return decode_message(kind, data, _version_of(kind, data), _VERSION_BYTES)
+    except MessageError as error:
+        if error.reason is not None:
+            raise
+        raise SchemaError(_UNDERFLOW + _NAMES[kind]) from error
 
 
-def _version_of(kind: type[MessageT], data: bytes) -> int:
+def _version_of(kind: type[Message], data: bytes) -> int:
     """Return the version to read or write; newer ones begin like the last that is known."""
+    if len(data) < _VERSION_BYTES:
+        raise SchemaError(_UNDERFLOW + "header")
     version = decode_version(data)
     if version < 0:
-        raise MessageError(f"Unsupported {kind.__name__} version: {version}")
+        raise SchemaError(f"Unsupported {_NAMES[kind]} version: {version}")
     return min(version, kind.VERSIONS[-1])

@@ -23,6 +23,7 @@ from logstore.compat.kafka.groups.exchange import GroupProtocol
 from logstore.compat.kafka.groups.group import Group
 from logstore.compat.kafka.groups.member import Member
 from logstore.compat.kafka.groups.migration.embedded_protocol import (
+    SchemaError,
     assignment_in,
     known_partitions,
     subscription_in,
@@ -96,15 +97,17 @@ def _members(classic: Group, cluster: Cluster) -> list[ConsumerMember]:
     name = classic.protocol_name
     members: list[ConsumerMember] = []
     owned: set[TopicIdPartition] = set()
-    for one in classic.roster:
+    for one in classic.roster.in_order():
         if name is None or name not in {protocol.name for protocol in one.protocols}:
             # The first generation has not begun, or one has joined since that cannot follow the
             # protocol of this one. Kafka stumbles over it.
             raise RefusedRequestError(ErrorCode.UNKNOWN_SERVER_ERROR)
         try:
             member, partitions = _member(classic, one, name, cluster)
-        except MessageError as error:
+        except SchemaError as error:
             raise _refused(classic, "the embedded consumer protocol is malformed.") from error
+        except MessageError as error:
+            raise RefusedRequestError(ErrorCode.UNKNOWN_SERVER_ERROR) from error
         if owned & partitions:
             raise RefusedRequestError(ErrorCode.UNKNOWN_SERVER_ERROR)
         owned |= partitions

@@ -203,19 +203,27 @@ def test_an_empty_group_stays_what_it_is() -> None:
     assert new.join().error_code is ErrorCode.NONE
 
 
-def test_a_protocol_that_cannot_be_read() -> None:
+@pytest.mark.parametrize(
+    ("metadata", "reason"),
+    [
+        (b"", "Buffer underflow while parsing consumer protocol's header"),
+        (b"\xff\xff", "Unsupported assignment version: -1"),
+    ],
+)
+def test_a_protocol_that_cannot_be_read(metadata: bytes, reason: str) -> None:
     """Only the first of a member's is looked at before; then the last one cannot leave."""
     stage = MigrationRehearsal({"t": 1})
     new = stage.consumer("N", "t")
     for names in (("range", "sticky"), ("sticky",)):
         protocols = tuple(
-            GroupProtocol(name, subscription("t") if name == names[0] else b"") for name in names
+            GroupProtocol(name, subscription("t") if name == names[0] else metadata)
+            for name in names
         )
         joined = ClassicConsumer(stage).join(protocols=protocols)
         assert joined.error_code is ErrorCode.NONE
     answer = new.leave()
     assert answer.error_code is ErrorCode.GROUP_ID_NOT_FOUND
-    assert (answer.error_message or "").startswith(f"Cannot downgrade the classic group {GROUP}: ")
+    assert answer.error_message == f"Cannot downgrade the classic group {GROUP}: {reason}."
     assert "N" in stage.consumer_group.members
 
 

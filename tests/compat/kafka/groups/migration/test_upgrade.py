@@ -46,7 +46,7 @@ def test_members_keep_what_they_are_and_have() -> None:
     assert (new.answer.error_code, new.epoch, new.owned) == (ErrorCode.NONE, 2, frozenset())
     assert GROUP not in stage.groups.groups
     group = stage.consumer_group
-    assert list(group.members) == [one.member_id, two.member_id, "N"]
+    assert group.members.keys() == {one.member_id, two.member_id, "N"}
     member = group.members[two.member_id]
     assert (member.member_epoch, member.previous_member_epoch) == (1, 1)
     assert member.assigned == {topic_id("t"): {2: 1, 3: 1}}
@@ -223,6 +223,8 @@ CUSTOM = (
     "default assignor before re-attempting the upgrade."
 )
 MALFORMED = "the embedded consumer protocol is malformed."
+#: over a list of more items than there are bytes, and says no more
+STUMBLES = None
 
 
 @pytest.mark.parametrize(
@@ -230,7 +232,8 @@ MALFORMED = "the embedded consumer protocol is malformed."
     [
         (assignment({0}, user_data=b"x"), NOT_FOUND, CUSTOM),
         (assignment({0}, user_data=b""), ErrorCode.NONE, None),
-        (b"garbage", NOT_FOUND, MALFORMED),
+        (b"mine", NOT_FOUND, MALFORMED),
+        (b"garbage", ErrorCode.UNKNOWN_SERVER_ERROR, STUMBLES),
         (b"\xff\xff", NOT_FOUND, MALFORMED),
         (b"\0", NOT_FOUND, MALFORMED),
         (b"", ErrorCode.NONE, None),
@@ -253,7 +256,7 @@ def test_assignments_that_others_have_made(
     assert (answer.error_code, answer.error_message) == (code, expected)
 
 
-@pytest.mark.parametrize("metadata", [b"", b"\xff\xff\0\0\0\0", b"\0\0\0\0\0\1\0\1"])
+@pytest.mark.parametrize("metadata", [b"", b"\xff\xff\0\0\0\0", b"\0\0\0\0\0\1\0"])
 def test_subscriptions_that_cannot_be_read(metadata: bytes) -> None:
     """They are none of the consumers' protocol."""
     stage = MigrationRehearsal({"t": 4})
@@ -262,6 +265,17 @@ def test_subscriptions_that_cannot_be_read(metadata: bytes) -> None:
     stage.wait(COMPANY_MS)
     answer = stage.consumer("N", "t").answer
     assert (answer.error_code, answer.error_message) == (NOT_FOUND, CANNOT + MALFORMED)
+
+
+@pytest.mark.parametrize("rest", [b"\0\0\0\1\0\1", b"\0\0\0\1\xff\xff", b"\xff" * 4, b"\1" * 5])
+def test_subscriptions_that_kafka_stumbles_over(rest: bytes) -> None:
+    """Text that is longer than what is left, none at all, a list without or with too many items."""
+    stage = MigrationRehearsal({"t": 4})
+    member = ClassicConsumer(stage)
+    member.send_join(protocols=(GroupProtocol("range", b"\0\0" + rest),))
+    stage.wait(COMPANY_MS)
+    answer = stage.consumer("N", "t").answer
+    assert (answer.error_code, answer.error_message) == (ErrorCode.UNKNOWN_SERVER_ERROR, None)
 
 
 def test_what_kafka_stumbles_over() -> None:
