@@ -47,12 +47,12 @@ def others(world: World, group: str, name: str) -> list[Any]:
     return [one["id"] for other, one in world.members(group).items() if other != name]
 
 
-def own_id(world: World, group: str, name: str) -> str:
-    """Return an id that a member gives itself, if possible one that stands alike."""
+def own_id(world: World, group: str, name: str) -> str | None:
+    """Return an id that a member gives itself; None if none stands alike."""
     known = others(world, group, name)
     first = world.chance.randrange(3)
     ids = [f"{group}-{name}{number}" for number in range(first, first + IDS_TRIED)]
-    return next((one for one in ids if are_members_alike(known, one)), ids[0])
+    return next((one for one in ids if are_members_alike(known, one)), None)
 
 
 def is_steady(world: World, group: str) -> bool:
