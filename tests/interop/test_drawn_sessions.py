@@ -44,6 +44,8 @@ SESSIONS = (
     (("inquiries",), (11640,)),
     (("decrees",), (11647,)),
     (("expressions",), (11943,)),
+    (("migrations",), (12501,)),
+    (("cursors",), (12601,)),
 )
 
 
