@@ -208,8 +208,11 @@ def repair(world: World, group: str) -> None:
             is_waiting = world.twin.is_waiting(line_of(group, name))
             if is_waiting or members.get(name, {}).get("is_alike", True):
                 break
-            answer = world.twin.exchange("JoinGroup", version, body, line_of(group, name))
-            if any(side["ErrorCode"] for side in answer):
+            line = line_of(group, name)
+            answer = world.twin.exchange("JoinGroup", version, body, line)
+            if not answer.is_told:
+                world.twin.hang_up(line)
+            if not answer.is_told or any(side["ErrorCode"] for side in answer):
                 break
             _learn_joined(world, name, body, answer)
 

@@ -93,7 +93,7 @@ def made(world: World, kinds: dict[int, list[str]]) -> dict[str, Pair]:
         for count, names in kinds.items()
         for name in names
     ]  # fmt: skip
-    names = [one["Name"] for one in asked]
+    names = [name for of_a_kind in kinds.values() for name in of_a_kind]
     world.twin.exchange("CreateTopics", 5, {"Topics": asked, "timeoutMs": 10_000})
     found = eventually(partial(ids_of, world, names), what="topics")
     time.sleep(KNOWN_SECONDS)
