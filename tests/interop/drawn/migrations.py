@@ -203,18 +203,11 @@ def repair(world: World, group: str) -> None:
             "Protocols": one["protocols"], "Reason": None,
         }  # fmt: skip
         version = world.versions["JoinGroup"][-1]
-        _begin_join(world, name, body, version)
         for _ in range(TRIES):
+            _begin_join(world, name, body, version)
             is_waiting = world.twin.is_waiting(line_of(group, name))
             if is_waiting or members.get(name, {}).get("is_alike", True):
                 break
-            line = line_of(group, name)
-            answer = world.twin.exchange("JoinGroup", version, body, line)
-            if not answer.is_told:
-                world.twin.hang_up(line)
-            if not answer.is_told or any(side["ErrorCode"] for side in answer):
-                break
-            _learn_joined(world, name, body, answer)
 
 
 def sync(world: World) -> None:
