@@ -27,7 +27,7 @@ pytestmark = pytest.mark.interop
 
 FENCED = 74
 TOPIC = "led-anew"
-LOGINS_SEED, DELEGATIONS_SEED = 12144, 12301
+LOGINS_SEED, DELEGATIONS_SEED, MIGRATIONS_SEED = 12144, 12301, 12501
 #: what is asked about, and by which seeds
 SESSIONS = (
     (("topics", "records"), (3, 6, 8)),
@@ -44,7 +44,6 @@ SESSIONS = (
     (("inquiries",), (11640,)),
     (("decrees",), (11647,)),
     (("expressions",), (11943,)),
-    (("migrations",), (12501,)),
     (("cursors",), (12601,)),
 )
 
@@ -104,6 +103,13 @@ def test_a_drawn_session_is_answered_alike(areas: tuple[str, ...], seed: int, bo
 def test_both_hold_the_same(both: Both) -> None:
     """After all these sessions, but for ids and times: batches, coordinators' records, metadata."""
     assert "\n".join(settled_differences(*both.data)) == ""
+
+
+def test_groups_of_both_protocols_are_answered_alike(both: Both) -> None:
+    """The same; who looks before whether coordinators know of topics leaves records, so it is last."""
+    twin = run(*both.bootstraps, MIGRATIONS_SEED, ("migrations",), prefix="migrations")
+    assert len(twin.steps) >= 50
+    assert "\n".join(map(str, twin.differences)) == ""
 
 
 def test_rules_are_made_and_found_alike(tmp_path: Path) -> None:
