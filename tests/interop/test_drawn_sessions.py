@@ -106,7 +106,7 @@ def test_both_hold_the_same(both: Both) -> None:
 
 
 def test_groups_of_both_protocols_are_answered_alike(both: Both) -> None:
-    """The same; who looks before whether coordinators know of topics leaves records, so it is last."""
+    """The same, and last: who looks whether coordinators know of topics leaves records."""
     twin = run(*both.bootstraps, MIGRATIONS_SEED, ("migrations",), prefix="migrations")
     assert len(twin.steps) >= 50
     assert "\n".join(map(str, twin.differences)) == ""
