@@ -18,16 +18,16 @@ from __future__ import annotations
 
 import struct
 import uuid
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.framing import Reader
+from logstore.compat.kafka.framing import I16, I32, Reader, framed, uvarint
 from logstore.compat.kafka.groups.commit import Commit
 from logstore.compat.kafka.groups.offset_answers import OffsetAnswers
 from logstore.compat.kafka.groups.offset_table import TopicPartition
 from logstore.compat.kafka.groups.offsets_log import CommittedOffset
 from logstore.compat.kafka.registry import RawRequest
-from logstore.compat.kafka.writer import Writer
 
 if TYPE_CHECKING:
     from logstore.compat.connection import Chunk
@@ -42,6 +42,7 @@ _INSTANCES_SINCE = 7
 _GROUP_NOT_FOUND_SINCE = _MEMBER_EPOCHS_SINCE = 9
 _TOPIC_IDS_SINCE = 10
 _ID_BYTES = 16
+_NOT_THROTTLED = bytes(4)
 _NO_RETENTION = _NO_EPOCH = -1
 #: partition, offset and leader epoch
 _unpack_place = struct.Struct(">iqi").unpack_from
@@ -96,9 +97,10 @@ def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
     )
     # Kafka does not ask the coordinator about nothing: no group comes to be, no session is renewed.
     errors = broker.groups.commit_offsets(commit) if offsets else {}
-    is_shared = group_id in broker.groups.share_groups
-    if version < _GROUP_NOT_FOUND_SINCE and not is_shared:
-        errors = {one: _as_before_groups_were_missed(code) for one, code in errors.items()}
+    is_missed = ErrorCode.GROUP_ID_NOT_FOUND in errors.values()
+    is_old = version < _GROUP_NOT_FOUND_SINCE
+    if is_missed and is_old and group_id not in broker.groups.share_groups:
+        errors = dict.fromkeys(errors, ErrorCode.ILLEGAL_GENERATION)
     became = {(keys[name], index): code for (name, index), code in errors.items()}
     return [_encode(request, answers.told(became))]
 
@@ -130,9 +132,14 @@ def _read_partition(reader: Reader, version: int) -> _Asked:
 
 
 def _add(offsets: dict[TopicPartition, CommittedOffset], topic: Topic, asked: list[_Asked]) -> None:
-    name, topic_id = topic.name, uuid.UUID(bytes=topic.topic_id)
+    name, topic_id = topic.name, _uuid(topic.topic_id)
     for index, offset, leader_epoch, metadata in asked:
         offsets[name, index] = CommittedOffset(offset, 0, leader_epoch, metadata, -1, topic_id)
+
+
+@lru_cache(maxsize=1024)
+def _uuid(topic_id: bytes) -> uuid.UUID:
+    return uuid.UUID(bytes=topic_id)
 
 
 def _unknown(version: int) -> ErrorCode:
@@ -141,24 +148,22 @@ def _unknown(version: int) -> ErrorCode:
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _as_before_groups_were_missed(error: ErrorCode) -> ErrorCode:
-    is_missed = error is ErrorCode.GROUP_ID_NOT_FOUND
-    return ErrorCode.ILLEGAL_GENERATION if is_missed else error
-
-
 def _encode(request: RawRequest, answers: list[tuple[bytes, list[tuple[int, ErrorCode]]]]) -> Chunk:
-    writer = Writer(is_flexible=request.is_flexible)
-    if request.version >= _THROTTLE_SINCE:
-        writer.i32(0)
-    writer.count(len(answers))
-    told = _told_flexible if request.is_flexible else _told
+    is_flexible, has_ids = request.is_flexible, request.version >= _TOPIC_IDS_SINCE
+    told, tags = (_told_flexible, b"\x00") if is_flexible else (_told, b"")
+    pieces = [_NOT_THROTTLED if request.version >= _THROTTLE_SINCE else b""]
+    pieces.append(_count(len(answers), is_flexible=is_flexible))
     for key, codes in answers:
-        if request.version >= _TOPIC_IDS_SINCE:
-            writer.raw(key)
+        if is_flexible:
+            pieces += (b"" if has_ids else uvarint(len(key) + 1), key)
         else:
-            writer.string(key)
-        writer.count(len(codes))
-        writer.raw(b"".join([told(index, code) for index, code in codes]))
-        writer.tags()
-    writer.tags()
-    return writer.frame(request.correlation_id)
+            pieces += (I16.pack(len(key)), key)
+        pieces.append(_count(len(codes), is_flexible=is_flexible))
+        pieces += [told(index, code) for index, code in codes]
+        pieces.append(tags)
+    pieces.append(tags)
+    return framed(request.correlation_id, b"".join(pieces), has_tags=is_flexible)
+
+
+def _count(count: int, *, is_flexible: bool) -> bytes:
+    return uvarint(count + 1) if is_flexible else I32.pack(count)

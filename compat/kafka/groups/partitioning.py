@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 
 def java_hash(text: str) -> int:
     """Return Java's ``String.hashCode``: 32 bits, signed, over UTF-16 units."""
@@ -12,6 +14,7 @@ def java_hash(text: str) -> int:
     return total - (1 << 32) if total >> 31 else total
 
 
+@lru_cache(maxsize=1024)  # a group is looked for with every commit
 def partition_of(group_id: str, partition_count: int) -> int:
     """
     Return which partition of ``__consumer_offsets`` a group lives in.
