@@ -144,16 +144,25 @@ def test_a_system_that_does_not_tell_is_let_alone(
 ) -> None:
     """Nothing is given back that others may have had there."""
 
-    def refuse(*_: object) -> int:
-        raise OSError(95, "Operation not supported")
+    def refuse(*_: object, **__: object) -> mmap.mmap:
+        raise OSError(19, "No such device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(os, "preadv", refuse)
+        patched.setattr(mmap, "mmap", refuse)
         file = PassingFile(str(large), os.open(large, os.O_RDONLY))
         for position in range(0, 32 * _MB, _MB):
             file.read(position, _MB)
         file.close()
     assert len(cached_places(large)) >= 32
+
+
+def test_to_look_fetches_nothing(large: Path) -> None:
+    """However often: what the system has begun to fetch would count as what was there."""
+    for _ in range(50):
+        file = PassingFile(str(large), os.open(large, os.O_RDONLY))
+        file.read(0, 0)
+        file.close()
+    assert cached_places(large) == []
 
 
 def test_large_scans_are_in_passing(monkeypatch: pytest.MonkeyPatch) -> None:
