@@ -16,6 +16,8 @@ REQUEST_HEADER = struct.Struct(">hhi")
 RESPONSE_PREFIX = struct.Struct(">ii")
 I16 = struct.Struct(">h")
 I32 = struct.Struct(">i")
+#: a string that is shorter has its length in one byte
+_SHORT_BYTES = 127
 
 
 class MalformedRequestError(LogStoreError):
@@ -122,6 +124,12 @@ class Reader:
 
     def text(self) -> bytes:
         """Read a string that must not be null."""
+        if self.is_flexible:
+            start = self.position + 1
+            end = start + self.data[start - 1] - 1
+            if start <= end < start + _SHORT_BYTES and end <= len(self.data):
+                self.position = end
+                return bytes(self.data[start:end])
         size_bytes = self.length(2)
         if size_bytes < 0:
             raise MalformedRequestError("a string is null that must not be")
@@ -145,4 +153,7 @@ class Reader:
     def tags(self) -> None:
         """Skip tagged fields, if the version has them."""
         if self.is_flexible:
-            self.position = skip_tags(self.data, self.position)
+            if self.data[self.position]:
+                self.position = skip_tags(self.data, self.position)
+            else:
+                self.position += 1  # there is none, as nearly always

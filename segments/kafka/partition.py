@@ -268,7 +268,7 @@ class KafkaPartition(UsualAppends):
             producer_epoch=epoch,
             coordinator_epoch=coordinator_epoch,
         )
-        return self._append_own(memoryview(data), now_ms)
+        return self._append_own(RecordBatch(memoryview(data), len(data)), now_ms)
 
     def append_coordinated(
         self, data: memoryview, now_ms: int, guard: Verification | None = None
@@ -288,11 +288,10 @@ class KafkaPartition(UsualAppends):
         if self.verifies_transactions and batch.is_transactional:
             self._check_verified(batch, NO_SEQUENCE, guard)
         self.producers.check_epoch(batch.producer_id, batch.producer_epoch)
-        return self._append_own(data, now_ms)
+        return self._append_own(batch, now_ms)
 
-    def _append_own(self, data: memoryview, now_ms: int) -> int:
+    def _append_own(self, batch: RecordBatch, now_ms: int) -> int:
         """Append a batch that this very broker made."""
-        batch = RecordBatch(data, len(data))
         if self.config.is_log_append_time:
             batch.restamp_time(now_ms, is_log_append_time=True)
         is_roomy = self.log.active.has_room_for(batch)

@@ -85,22 +85,22 @@ class Surroundings:
         if not records:
             then()
             return ErrorCode.NONE
-        log = self.log
-        error = self._attempt(group_id, records, lambda: log.append(group_id, records, producer))
-        if error is ErrorCode.NONE:
-            then()
-            error = self._attempt(group_id, records, log.flush)
-        return error
-
-    def _attempt(
-        self, group_id: str, records: list[GroupRecord], step: Callable[[], None]
-    ) -> ErrorCode:
         try:
-            step()
-        except (InvalidProducerEpochError, InvalidTransactionStateError) as error:
-            return code_of(error)
+            self.log.append(group_id, records, producer)
         except LogStoreError as error:
-            _LOG.warning("group %s: %d records not written: %s", group_id, len(records), error)
-            is_disk = isinstance(error, StorageError)
-            return ErrorCode.NOT_COORDINATOR if is_disk else ErrorCode.UNKNOWN_SERVER_ERROR
+            return _told_of(error, group_id, records)
+        then()
+        try:
+            self.log.flush()
+        except LogStoreError as error:
+            return _told_of(error, group_id, records)
         return ErrorCode.NONE
+
+
+def _told_of(error: LogStoreError, group_id: str, records: list[GroupRecord]) -> ErrorCode:
+    """Return what a client is told whose records were not written."""
+    if isinstance(error, (InvalidProducerEpochError, InvalidTransactionStateError)):
+        return code_of(error)
+    _LOG.warning("group %s: %d records not written: %s", group_id, len(records), error)
+    is_disk = isinstance(error, StorageError)
+    return ErrorCode.NOT_COORDINATOR if is_disk else ErrorCode.UNKNOWN_SERVER_ERROR
