@@ -137,10 +137,17 @@ class Reader:
 
     def count(self) -> int:
         """Read an array's length. Null, and more entries than bytes are left, are refused."""
-        count = self.length(4)
-        if not 0 <= count <= len(self.data) - self.position:
-            raise MalformedRequestError(f"an array of {count} entries does not fit the request")
+        count = self.nullable_count()
+        if count is None:
+            raise MalformedRequestError("an array is null that must not be")
         return count
+
+    def nullable_count(self) -> int | None:
+        """Read an array's length, None for null. More entries than bytes are left are refused."""
+        count = self.length(4)
+        if count > len(self.data) - self.position:
+            raise MalformedRequestError(f"an array of {count} entries does not fit the request")
+        return None if count < 0 else count
 
     def batch(self) -> tuple[int, memoryview]:
         """Read one partition of a produced topic: its number, its record bytes (none for null)."""

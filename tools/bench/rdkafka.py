@@ -23,6 +23,7 @@ import attrs
 
 from logstore.tools.bench.frames import BenchError
 
+MISSING = "no librdkafka here: install confluent-kafka (extra `test`)"
 MESSAGES_A_CALL = 1000
 FLUSH_SECONDS_MAX = 60
 
@@ -181,7 +182,7 @@ def library() -> Any:
     """
     path = _library_path()
     if path is None:
-        raise BenchError("no librdkafka here: install confluent-kafka (extra `test`)")
+        raise BenchError(MISSING)
     lib: Any = ctypes.CDLL(path)
     pointer, text, number, size = (
         ctypes.c_void_p,

@@ -11,6 +11,7 @@ import attrs
 from logstore.tools.bench.cells import Cell, Meter, fresh_topic_name, topic_on
 from logstore.tools.bench.figures import Bar, Metric, percentile
 from logstore.tools.bench.frames import BenchError, text_values
+from logstore.tools.bench.rdkafka import MISSING
 from logstore.tools.bench.targets import Target
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def _producer(target: Target) -> Producer:
     try:
         from confluent_kafka import Producer
     except ImportError as error:
-        raise BenchError("no librdkafka here: install confluent-kafka (extra `test`)") from error
+        raise BenchError(MISSING) from error
     producer = Producer(
         {
             "bootstrap.servers": target.main.bootstrap,

@@ -21,7 +21,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from logstore.compat.kafka.error_codes import ErrorCode
-from logstore.compat.kafka.framing import MalformedRequestError, Reader
+from logstore.compat.kafka.framing import Reader
 from logstore.compat.kafka.groups.offsets_log import CommittedOffset
 from logstore.compat.kafka.registry import RawRequest
 from logstore.compat.kafka.writer import Writer
@@ -112,12 +112,8 @@ def _read_group(broker: Broker, reader: Reader, version: int) -> _Group:
 
 
 def _read_topics(broker: Broker, reader: Reader, version: int) -> list[_Asked] | None:
-    count = reader.length(4)
-    if count < 0 and version >= _ALL_TOPICS_SINCE:
-        return None
-    if not 0 <= count <= len(reader.data) - reader.position:
-        raise MalformedRequestError(f"OffsetFetch: {count} topics do not fit the request")
-    return [_read_topic(broker, reader, version) for _ in range(count)]
+    count = reader.nullable_count() if version >= _ALL_TOPICS_SINCE else reader.count()
+    return None if count is None else [_read_topic(broker, reader, version) for _ in range(count)]
 
 
 def _read_topic(broker: Broker, reader: Reader, version: int) -> _Asked:

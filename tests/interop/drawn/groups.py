@@ -101,6 +101,11 @@ def heartbeat(world: World) -> None:
     """Beat in a classic group."""
     group = group_name(world)
     member = member_of(world, group)
+    beat_as(world, group, member)
+
+
+def beat_as(world: World, group: str, member: dict[str, Any]) -> None:
+    """Beat as that member, now and then of another generation."""
     version = world.version("Heartbeat")
     body = {
         "GroupId": group,

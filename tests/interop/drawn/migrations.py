@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tests.interop.drawn.consumer_protocol import VERSIONS, assignment, given, subscription
-from tests.interop.drawn.groups import learn_member
+from tests.interop.drawn.groups import beat_as, learn_member
 from tests.interop.drawn.mixed_groups import (
     CLASSIC,
     CONSUMER,
@@ -264,14 +264,7 @@ def heartbeat(world: World) -> None:
     member = some_member(world, group, CLASSIC if world.likely(0.85) else None)
     if member is None:
         return
-    version = world.version("Heartbeat")
-    body = {
-        "GroupId": group,
-        "GenerationId": member["generation"] + (world.pick(1, -1) if world.likely(0.08) else 0),
-        "MemberId": member["id"],
-        "GroupInstanceId": member["instance"] if version >= 3 else None,
-    }
-    world.ask("Heartbeat", body, version)
+    beat_as(world, group, member)
 
 
 def leave(world: World) -> None:
