@@ -14,8 +14,8 @@ from logstore.segments.kafka.record import sealed_batch
 from logstore.segments.kafka.record_batch import TRANSACTIONAL_BIT
 from logstore.segments.kafka.varint import encode_varint
 
-#: of sizes and offset deltas that occur
-_VARINTS = [encode_varint(number) for number in range(1024)]
+#: of the offset deltas that occur
+_DELTAS = [encode_varint(number) for number in range(1024)]
 _NO_ATTRIBUTES_NO_DELAY = b"\x00\x00"
 _NO_VALUE = -1
 _NO_HEADERS = b"\x00"
@@ -37,18 +37,17 @@ def encode_coordinator_batch(
         CorruptRecordError: they do not fit a batch.
 
     """
+    deltas = _DELTAS
+    if len(records) > len(deltas):
+        deltas = [encode_varint(number) for number in range(len(records))]
     pieces: list[bytes] = []
-    shapes: dict[tuple[int, int], tuple[int, bytes, bytes]] = {}
-    for offset_delta, (key, value) in enumerate(records):
-        sizes = len(key), _NO_VALUE if value is None else len(value)
+    shapes: dict[tuple[int, int, int], bytes] = {}
+    for delta, (key, value) in zip(deltas, records, strict=False):
+        sizes = len(delta), len(key), _NO_VALUE if value is None else len(value)
         shape = shapes.get(sizes)
         if shape is None:
             shape = shapes[sizes] = _shape(*sizes)
-        size_bytes, key_bytes, value_bytes = shape
-        delta = _varint(offset_delta)
-        size = _varint(size_bytes + len(delta))
-        pieces += (size, _NO_ATTRIBUTES_NO_DELAY, delta, key_bytes, key, value_bytes)
-        pieces += (value or b"", _NO_HEADERS)
+        pieces.append(shape % (delta, key, value or b""))
     is_transactional = producer is not None
     return sealed_batch(
         compress(codec, b"".join(pieces), None),
@@ -61,12 +60,11 @@ def encode_coordinator_batch(
     )
 
 
-def _shape(key_size_bytes: int, value_size_bytes: int) -> tuple[int, bytes, bytes]:
-    """Return a record's size but for its offset delta, and both lengths as they are written."""
-    key_bytes, value_bytes = encode_varint(key_size_bytes), encode_varint(value_size_bytes)
-    fields_bytes = len(key_bytes) + key_size_bytes + len(value_bytes) + max(0, value_size_bytes)
-    return len(_NO_ATTRIBUTES_NO_DELAY) + fields_bytes + len(_NO_HEADERS), key_bytes, value_bytes
-
-
-def _varint(number: int) -> bytes:
-    return _VARINTS[number] if number < len(_VARINTS) else encode_varint(number)
+def _shape(delta_bytes: int, key_bytes: int, value_bytes: int) -> bytes:
+    """Return what stands around offset delta, key and value where they are of these sizes."""
+    key_length, value_length = encode_varint(key_bytes), encode_varint(value_bytes)
+    lengths_bytes = len(key_length) + len(value_length)
+    fields_bytes = delta_bytes + key_bytes + max(0, value_bytes) + lengths_bytes
+    size = encode_varint(len(_NO_ATTRIBUTES_NO_DELAY) + fields_bytes + len(_NO_HEADERS))
+    around = (size + _NO_ATTRIBUTES_NO_DELAY, key_length, value_length, _NO_HEADERS)
+    return b"%b".join(one.replace(b"%", b"%%") for one in around)

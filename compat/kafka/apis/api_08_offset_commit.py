@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import struct
 import uuid
+from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.framing import I16, I32, Reader, framed, uvarint
@@ -47,18 +48,18 @@ _NO_RETENTION = _NO_EPOCH = -1
 #: partition, offset and leader epoch
 _unpack_place = struct.Struct(">iqi").unpack_from
 _PLACE_BYTES = 16
+#: the same, and no text, or an empty one, and no tagged fields
+_PLAIN = struct.Struct(">iqi2x")
 _EMPTY_TEXT = 1  # 0 is none
+#: past the checks of a named tuple's own, which cost as much again
+_made: Callable[[type[CommittedOffset], tuple[object, ...]], CommittedOffset]
+_made = tuple.__new__  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 _told = struct.Struct(">ih").pack
 _told_flexible = struct.Struct(">ihx").pack
 
 
-class _Asked(NamedTuple):
-    """One partition of the request."""
-
-    partition: int
-    offset: int
-    leader_epoch: int
-    metadata: str
+#: one partition of the request: its index, offset, leader epoch and metadata
+_Asked = tuple[int, int, int, str]
 
 
 def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
@@ -69,22 +70,24 @@ def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
     group_id, generation_id, member_id = reader.text().decode(), reader.i32(), reader.text()
     instance_id = reader.string() if version >= _INSTANCES_SINCE else None
     retention_ms = reader.i64() if version <= _RETENTION_UNTIL else _NO_RETENTION
+    now_ms = broker.groups.surroundings.now_ms()
+    expire_ms = -1 if retention_ms == _NO_RETENTION else now_ms + retention_ms
     answers: OffsetAnswers[bytes] = OffsetAnswers()
-    keys: dict[str, bytes] = {}
+    keys: dict[str, bytes] = {}  # what topics are called in this version
     offsets: dict[TopicPartition, CommittedOffset] = {}
     for _ in range(reader.count()):
         key, topic = _read_topic(reader, broker, version)
-        asked = [_read_partition(reader, version) for _ in range(reader.count())]
+        asked = _read_partitions(reader, version)
         reader.tags()
-        indexes = [one.partition for one in asked]
+        indexes = [one[0] for one in asked]
         if topic is None:
             answers.refuse(key, indexes, _unknown(version))
             continue
         keys[topic.name] = key
-        passed = answers.sift(key, indexes, topic.partitions)
+        passed = answers.sift(topic.name, indexes, topic.partitions)
         if len(passed) < len(asked):
-            asked = [one for one in asked if one.partition in topic.partitions]
-        _add(offsets, topic, asked)
+            asked = [one for one in asked if one[0] in topic.partitions]
+        _add(offsets, topic, asked, now_ms, expire_ms)
     reader.tags()
     commit = Commit(
         group_id=group_id,
@@ -92,7 +95,6 @@ def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
         member_id=member_id.decode(),
         generation_id=generation_id,
         group_instance_id=None if instance_id is None else instance_id.decode(),
-        retention_ms=retention_ms,
         knows_epochs=version >= _MEMBER_EPOCHS_SINCE,
     )
     # Kafka does not ask the coordinator about nothing: no group comes to be, no session is renewed.
@@ -101,8 +103,8 @@ def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
     is_old = version < _GROUP_NOT_FOUND_SINCE
     if is_missed and is_old and group_id not in broker.groups.share_groups:
         errors = dict.fromkeys(errors, ErrorCode.ILLEGAL_GENERATION)
-    became = {(keys[name], index): code for (name, index), code in errors.items()}
-    return [_encode(request, answers.told(became))]
+    told = answers.told(errors)
+    return [_encode(request, [(keys[of] if isinstance(of, str) else of, one) for of, one in told])]
 
 
 def _read_topic(reader: Reader, broker: Broker, version: int) -> tuple[bytes, Topic | None]:
@@ -114,27 +116,40 @@ def _read_topic(reader: Reader, broker: Broker, version: int) -> tuple[bytes, To
     return topic_id, broker.topic_by_id(uuid.UUID(bytes=topic_id)) if any(topic_id) else None
 
 
-def _read_partition(reader: Reader, version: int) -> _Asked:
-    data, position = reader.data, reader.position
+def _read_partitions(reader: Reader, version: int) -> list[_Asked]:
+    count = reader.count()
     if reader.is_flexible:
-        index, offset, leader_epoch = _unpack_place(data, position)
-        end = position + _PLACE_BYTES
-        if data[end] <= _EMPTY_TEXT and not data[end + 1]:
-            reader.position = end + 2  # no text, or an empty one, and no tagged fields
-            return _Asked(index, offset, leader_epoch, "")
-        reader.position = end
+        start, end = reader.position, reader.position + count * _PLAIN.size
+        run = bytes(reader.data[start:end])
+        texts, tags = run[_PLACE_BYTES :: _PLAIN.size], run[_PLAIN.size - 1 :: _PLAIN.size]
+        if count and len(run) == end - start and max(texts) <= _EMPTY_TEXT and not any(tags):
+            reader.position = end  # each is plain, and so the next one stands where it seems to
+            return [(*place, "") for place in _PLAIN.iter_unpack(run)]
+    return [_read_partition(reader, version) for _ in range(count)]
+
+
+def _read_partition(reader: Reader, version: int) -> _Asked:
+    if reader.is_flexible:
+        index, offset, leader_epoch = _unpack_place(reader.take(_PLACE_BYTES))
     else:
         index, offset = reader.i32(), reader.i64()
         leader_epoch = reader.i32() if version >= _EPOCHS_SINCE else _NO_EPOCH
     metadata = reader.string()
     reader.tags()
-    return _Asked(index, offset, leader_epoch, (metadata or b"").decode())
+    return index, offset, leader_epoch, (metadata or b"").decode()
 
 
-def _add(offsets: dict[TopicPartition, CommittedOffset], topic: Topic, asked: list[_Asked]) -> None:
+def _add(
+    offsets: dict[TopicPartition, CommittedOffset],
+    topic: Topic,
+    asked: list[_Asked],
+    now_ms: int,
+    expire_ms: int,
+) -> None:
     name, topic_id = topic.name, _uuid(topic.topic_id)
     for index, offset, leader_epoch, metadata in asked:
-        offsets[name, index] = CommittedOffset(offset, 0, leader_epoch, metadata, -1, topic_id)
+        kept = offset, now_ms, leader_epoch, metadata, expire_ms, topic_id
+        offsets[name, index] = _made(CommittedOffset, kept)
 
 
 @lru_cache(maxsize=1024)

@@ -52,7 +52,7 @@ def handle(
             answers.refuse(topic.name, indexes, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         else:
             passed = answers.sift(topic.name, indexes, there.partitions)
-            offsets |= _offsets(topic, frozenset(passed))
+            offsets |= _offsets(topic, frozenset(passed), broker.groups.surroundings.now_ms())
     # Kafka does not ask the coordinator about nothing.
     errors = _commit(broker, request, offsets) if offsets else {}
     version = request.API_VERSION
@@ -71,11 +71,13 @@ def handle(
     )
 
 
-def _offsets(topic: Any, indexes: Container[int]) -> dict[TopicPartition, CommittedOffset]:
+def _offsets(
+    topic: Any, indexes: Container[int], now_ms: int
+) -> dict[TopicPartition, CommittedOffset]:
     return {
         (topic.name, one.partition_index): CommittedOffset(
             offset=one.committed_offset,
-            commit_timestamp_ms=0,
+            commit_timestamp_ms=now_ms,
             leader_epoch=one.committed_leader_epoch,
             metadata=one.committed_metadata or "",
         )

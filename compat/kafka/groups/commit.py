@@ -16,10 +16,9 @@ class Commit:
     """
     Offsets that somebody wants kept for a group.
 
-    `offsets` carry the caller's offset, leader epoch, metadata and topic id; when they were
-    committed and when they expire is filled in later. `retention_ms` is -1 for the broker's own.
-    With a `producer` they count once its transaction is committed. `generation_id` is the epoch of
-    a member of a consumer group, who must know that there are such: `knows_epochs`.
+    `offsets` are as they shall be kept, committed now. With a `producer` they count once its
+    transaction is committed. `generation_id` is the epoch of a member of a consumer group, who must
+    know that there are such: `knows_epochs`.
     """
 
     group_id: str
@@ -27,17 +26,18 @@ class Commit:
     member_id: str = NO_MEMBER_ID
     generation_id: int = NO_GENERATION
     group_instance_id: str | None = None
-    retention_ms: int = -1
     producer: TransactionalProducer | None = None
     knows_epochs: bool = True
 
-    def kept(self, now_ms: int, metadata_size_max: int) -> dict[TopicPartition, CommittedOffset]:
-        """Return the offsets as they are kept, committed now, but for those with too long texts."""
-        expire_ms = -1 if self.retention_ms == -1 else now_ms + self.retention_ms
+    def kept(self, metadata_size_max: int) -> Mapping[TopicPartition, CommittedOffset]:
+        """Return the offsets but for those with too long texts."""
+        texts = {one.metadata for one in self.offsets.values()}
+        if all(metadata_fits(text, metadata_size_max) for text in texts):
+            return self.offsets
         return {
-            partition: CommittedOffset(offset, now_ms, epoch, metadata, expire_ms, topic_id)
-            for partition, (offset, _, epoch, metadata, _, topic_id) in self.offsets.items()
-            if not metadata or metadata_fits(metadata, metadata_size_max)
+            partition: committed
+            for partition, committed in self.offsets.items()
+            if metadata_fits(committed.metadata, metadata_size_max)
         }
 
 

@@ -238,8 +238,7 @@ class GroupCoordinator:
             return dict.fromkeys(commit.offsets, error)
         if (group := self.groups.get(commit.group_id)) and commit.producer is None:
             group.rebalance.note_commit(commit.member_id)
-        now_ms = self.surroundings.now_ms()
-        kept = commit.kept(now_ms, self.surroundings.config.offset_metadata_max_size)
+        kept = commit.kept(self.surroundings.config.offset_metadata_max_size)
         error = self.surroundings.write(
             commit.group_id,
             offset_records(commit.group_id, kept),

@@ -10,7 +10,7 @@ Source: the builders of ``OffsetCommitResponse``, ``TxnOffsetCommitResponse`` an
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from logstore.compat.kafka.error_codes import ErrorCode
@@ -19,33 +19,35 @@ KeyT = TypeVar("KeyT")
 
 
 class OffsetAnswers(Generic[KeyT]):
-    """The partitions of one request, refused or let through, by name or id of their topics."""
+    """
+    The partitions of one request, refused or let through.
+
+    What is let through goes by its topic's name, what is refused by whatever the topic was called.
+    """
 
     def __init__(self) -> None:
-        self._refused: dict[KeyT, list[tuple[int, ErrorCode]]] = {}
-        self._passed: list[tuple[KeyT, list[int]]] = []
+        self._refused: dict[KeyT | str, list[tuple[int, ErrorCode]]] = {}
+        self._passed: list[tuple[str, list[int]]] = []
 
-    def refuse(self, topic: KeyT, indexes: Iterable[int], code: ErrorCode) -> None:
+    def refuse(self, topic: KeyT | str, indexes: Iterable[int], code: ErrorCode) -> None:
         """Refuse a topic that is not there, with all that is asked of it."""
         self._refused.setdefault(topic, []).extend((index, code) for index in indexes)
 
-    def sift(self, topic: KeyT, indexes: Iterable[int], known: Container[int]) -> list[int]:
+    def sift(self, topic: str, indexes: Sequence[int], known: Container[int]) -> list[int]:
         """Refuse what a topic does not have (3), and return what it has."""
-        passed: list[int] = []
-        for index in indexes:
-            if index in known:
-                passed.append(index)
-            else:
-                self.refuse(topic, (index,), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        passed = [index for index in indexes if index in known]
+        if len(passed) < len(indexes):
+            unknown = [index for index in indexes if index not in known]
+            self.refuse(topic, unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if passed:
             self._passed.append((topic, passed))
         return passed
 
     def told(
-        self, became: dict[tuple[KeyT, int], ErrorCode]
-    ) -> list[tuple[KeyT, list[tuple[int, ErrorCode]]]]:
+        self, became: Mapping[tuple[str, int], ErrorCode]
+    ) -> list[tuple[KeyT | str, list[tuple[int, ErrorCode]]]]:
         """Return the answer by topics, `became` of what was let through in it."""
-        passed = [
+        passed: list[tuple[KeyT | str, list[tuple[int, ErrorCode]]]] = [
             (topic, [(index, became[topic, index]) for index in indexes])
             for topic, indexes in self._passed
         ]

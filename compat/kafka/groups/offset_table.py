@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -14,9 +15,13 @@ from logstore.compat.kafka.groups.offsets_log import (
     encode_offset_commit_value,
 )
 from logstore.segments.kafka.internal_topics.offset_commit import (
+    VALUE_VERSION,
     encode_key_start,
     encode_partition,
+    encode_plain_end,
+    encode_value_start,
 )
+from logstore.segments.kafka.record_batch import NO_TIMESTAMP
 
 if TYPE_CHECKING:
     from logstore.compat.kafka.groups.other_groups import OtherGroup
@@ -107,9 +112,17 @@ def offset_records(
 ) -> list[GroupRecord]:
     """Return the records that set offsets of one group."""
     records: list[GroupRecord] = []
-    last, start = None, b""
+    last: tuple[str, int, uuid.UUID | None] | None = None
+    start = end = b""
     for (topic, partition), committed in offsets.items():
-        if topic is not last:
-            last, start = topic, encode_key_start(group_id, topic)
-        records.append((start + encode_partition(partition), encode_offset_commit_value(committed)))
+        offset, time_ms, leader_epoch, metadata, expire_ms, topic_id = committed
+        if metadata or expire_ms != NO_TIMESTAMP:
+            records.append(offset_record(OffsetCommitKey(group_id, topic, partition), committed))
+            continue
+        # All of one topic, committed at once, begins and ends alike.
+        if last != (topic, time_ms, topic_id):
+            last = topic, time_ms, topic_id
+            start, end = encode_key_start(group_id, topic), encode_plain_end(time_ms, topic_id)
+        value = encode_value_start(VALUE_VERSION, offset, leader_epoch) + end
+        records.append((start + encode_partition(partition), value))
     return records

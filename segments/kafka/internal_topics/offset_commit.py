@@ -25,10 +25,10 @@ VALUE_VERSION = 4
 _PARTITION = struct.Struct(">i")
 encode_partition = _PARTITION.pack
 _VALUE_START = struct.Struct(">hqi")
-#: version, offset, leader epoch, empty text, time, topic id
-_PLAIN_VALUE = struct.Struct(">hqibq3s16s")
+encode_value_start = _VALUE_START.pack
 _TIMESTAMP = struct.Struct(">q")
 _TOPIC_ID_TAG = b"\x01\x00\x10"
+_EMPTY_TEXT = b"\x01"
 #: whose length, and one, is a varint of one byte
 _SHORT_TEXT_BYTES_MAX = 126
 
@@ -99,9 +99,9 @@ def encode_value(
 
     Raises as :func:`~logstore.segments.kafka.internal_topics.codec.encode_versioned`.
     """
-    if not metadata and topic_id.int:
-        return _PLAIN_VALUE.pack(
-            VALUE_VERSION, offset, leader_epoch, 1, commit_timestamp, _TOPIC_ID_TAG, topic_id.bytes
+    if not metadata:
+        return encode_value_start(VALUE_VERSION, offset, leader_epoch) + encode_plain_end(
+            commit_timestamp, topic_id
         )
     text = metadata.encode(errors="surrogateescape")
     if len(text) > _SHORT_TEXT_BYTES_MAX:
@@ -115,10 +115,23 @@ def encode_value(
         return encode_versioned(value, VALUE_VERSION)
     return b"".join(
         (
-            _VALUE_START.pack(VALUE_VERSION, offset, leader_epoch),
+            encode_value_start(VALUE_VERSION, offset, leader_epoch),
             (len(text) + 1).to_bytes(1, "big"),
             text,
-            _TIMESTAMP.pack(commit_timestamp),
-            b"\x00" if topic_id == NO_ID else _TOPIC_ID_TAG + topic_id.bytes,
+            _encode_end(commit_timestamp, topic_id),
         )
     )
+
+
+def encode_plain_end(commit_timestamp: int, topic_id: uuid.UUID | None) -> bytes:
+    """
+    Return what ends a value of version 4 without a text, the same for a commit's whole topic.
+
+    Version, offset and leader epoch come before it: `encode_value_start`.
+    """
+    return _EMPTY_TEXT + _encode_end(commit_timestamp, topic_id)
+
+
+def _encode_end(commit_timestamp: int, topic_id: uuid.UUID | None) -> bytes:
+    tags = b"\x00" if topic_id is None or topic_id == NO_ID else _TOPIC_ID_TAG + topic_id.bytes
+    return _TIMESTAMP.pack(commit_timestamp) + tags

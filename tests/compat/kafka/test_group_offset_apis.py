@@ -72,6 +72,33 @@ def test_offset_commit_is_seen_by_every_fetch(version: int) -> None:
 
 
 @versions(8)
+@pytest.mark.parametrize("text", ["", "n", "n" * 200, None])
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_a_wide_commit_is_kept_as_each_of_its_offsets(
+    version: int, at: int, text: str | None
+) -> None:
+    """Whether none of its partitions has a text, or any of them, or one that is not there."""
+    conversation = Conversation(AT_ONCE)
+    conversation.create(TOPIC, 3)
+    wide: list[dict[str, Any]] = [
+        {"partition_index": index, "committed_offset": 2**40 + index,
+         "committed_leader_epoch": index - 1, "committed_metadata": ""}
+        for index in (2, 0, 9, 1)
+    ]  # fmt: skip
+    wide[at]["committed_metadata"] = text
+    (topic,) = commit(conversation, version, [{"name": TOPIC, "partitions": wide}])["topics"]
+    # What is refused at once is told first.
+    assert [tuple(one.values()) for one in topic["partitions"]] == [(9, 3), (2, 0), (0, 0), (1, 0)]
+    found = {one["partition_index"]: one for one in fetch(conversation, 7, 0, 1, 2)}
+    for one in wide[:2] + wide[3:]:
+        kept = found[one["partition_index"]]
+        assert kept["committed_offset"] == one["committed_offset"]
+        assert kept["metadata"] == (one["committed_metadata"] or "")
+        epoch = one["committed_leader_epoch"] if version >= 6 else -1
+        assert kept["committed_leader_epoch"] == epoch
+
+
+@versions(8)
 def test_commits_to_what_does_not_exist(version: int) -> None:
     """Unknown topics and partitions are refused one by one; the rest of the commit is kept."""
     conversation = started()

@@ -11,7 +11,8 @@ from logstore.segments.kafka.coordinator_batch import encode_coordinator_batch
 from logstore.segments.kafka.record import Record, decode_records, encode_batch
 
 NOW_MS = 1_700_000_000_000
-SIZES = st.sampled_from([0, 1, 55, 56, 63, 64, 127, 128, 1023, 1024, 9000])
+#: the length of 2,400 has a byte that is a percent sign
+SIZES = st.sampled_from([0, 1, 55, 56, 63, 64, 127, 128, 1023, 1024, 2400, 9000])
 FIELDS = SIZES.map(lambda size: b"x" * size)
 RECORDS = st.lists(st.tuples(FIELDS, st.none() | FIELDS), min_size=1, max_size=80)
 

@@ -158,8 +158,16 @@ class Rehearsal:
     def commit(
         self, *partitions: TopicPartition, offset: int = 7, metadata: str = "", **fields: Any
     ) -> set[ErrorCode]:
-        """Commit one offset in all these partitions; return the distinct answers."""
-        committed = CommittedOffset(offset, commit_timestamp_ms=0, metadata=metadata)
+        """
+        Commit one offset in all these partitions; return the distinct answers.
+
+        With a `retention_ms` it expires so much later.
+        """
+        now_ms, retention_ms = self.clock.wall_ms(), fields.pop("retention_ms", None)
+        expire_ms = -1 if retention_ms is None else now_ms + retention_ms
+        committed = CommittedOffset(
+            offset, now_ms, metadata=metadata, expire_timestamp_ms=expire_ms
+        )
         offsets = dict.fromkeys(partitions or [("t", 0)], committed)
         commit = Commit(fields.pop("group_id", GROUP), offsets, **fields)
         return set(self.groups.commit_offsets(commit).values())

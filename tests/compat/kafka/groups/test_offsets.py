@@ -69,15 +69,15 @@ def test_everything_that_a_group_has_can_be_fetched_at_once() -> None:
 
 
 def test_a_commit_is_in_the_log_as_it_is_told() -> None:
-    """Offset, leader epoch, metadata, topic id and the broker's time are all kept."""
+    """Offset, time, leader epoch, metadata and topic id are all kept."""
     stage = Rehearsal()
     topic_id = uuid.UUID(int=77)
-    committed = CommittedOffset(9, 0, leader_epoch=4, metadata="note", topic_id=topic_id)
+    committed = CommittedOffset(9, 5, leader_epoch=4, metadata="note", topic_id=topic_id)
     stage.groups.commit_offsets(Commit(GROUP, {("t", 2): committed}))
     ((key, value),) = stage.log.records
     assert decode_key(key) == OffsetCommitKey(GROUP, "t", 2)
     assert decode_offset_commit_value(value or b"") == CommittedOffset(
-        9, stage.clock.wall_ms(), leader_epoch=4, metadata="note", topic_id=topic_id
+        9, 5, leader_epoch=4, metadata="note", topic_id=topic_id
     )
 
 
