@@ -96,10 +96,10 @@ class BrokerStats:
         counts[1] += size_bytes
         counts[2] += 1
 
-    def leave_out(self, topic: str, size_bytes: int) -> None:
-        """Take note of a message that was put and is in none of Java's counts by topic."""
+    def leave_out(self, topic: str, size_bytes: int, count: int = 1) -> None:
+        """Take note of messages that were put and are in none of Java's counts by topic."""
         left_out = self._left_out.setdefault(topic, [0, 0])
-        left_out[0] += 1
+        left_out[0] += count
         left_out[1] += size_bytes
 
     def count_sent_back(self, group: str, topic: str) -> None:

@@ -19,6 +19,7 @@ from logstore.compat.rocketmq.wire.codes import ResponseCode
 from logstore.compat.rocketmq.wire.outbox import Outbox
 from logstore.compat.rocketmq.wire.refusals import RefusedError
 from logstore.compat.rocketmq.wire.remoting import (
+    ACK_PREFIX,
     BATCH_PREFIX,
     FRAME_BYTES_MAX,
     ONEWAY_FLAG,
@@ -322,6 +323,8 @@ class RemotingConnection:
                 if header.startswith(SEND_PREFIX) and send_run.take(
                     self.channel, header, frame[4 + len(header) :]
                 ):
+                    continue
+                if header.startswith(ACK_PREFIX) and send_run.take_ack(header):
                     continue
                 if send_run.is_filled:
                     self.output += send_run.finish()

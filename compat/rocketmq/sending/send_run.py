@@ -10,6 +10,7 @@ connection's to serve as any other request, after what was gathered before it.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from logstore.compat.connection import Chunk
     from logstore.compat.rocketmq.broker import Broker
     from logstore.compat.rocketmq.connection import Channel
+    from logstore.compat.rocketmq.pop.ack_run import AckRun
     from logstore.compat.rocketmq.topics.broker_topics import SendRoute
 
 _NEEDLE_LENGTH = len(UNIQUE_KEY_NEEDLE)
@@ -65,7 +67,7 @@ class SendRun:
         self.batches = BatchSends(broker)
         self._run = MessageRun()
         self._opaques: list[int] = []
-        #: sends wait for :meth:`finish`
+        #: something waits for :meth:`finish`
         self.is_filled = False
         #: by all that stands in a request but body, keys, time and number; None: not plain
         self._kinds: dict[tuple[Any, ...], _Known | None] = {}
@@ -77,7 +79,7 @@ class SendRun:
     def take(self, channel: Channel, header: bytes, body: memoryview) -> bool:
         """Gather a send; False if it is not of a known kind, or not to be answered at once."""
         broker = self._broker
-        if not self.is_filled and not self._begin():
+        if not self._opaques and not self._begin():
             return False
         try:
             request = orjson.loads(header)
@@ -124,6 +126,19 @@ class SendRun:
         self._opaques.append(opaque)
         self.is_filled = True
         return True
+
+    @cached_property
+    def acks(self) -> AckRun:
+        """Gathers acknowledgements of popped messages."""
+        from logstore.compat.rocketmq.pop.ack_run import AckRun
+
+        return AckRun(self._broker)
+
+    def take_ack(self, header: bytes) -> bool:
+        """Gather an acknowledgement, as :meth:`take` does a send."""
+        is_taken = self.acks.take(header)
+        self.is_filled |= is_taken
+        return is_taken
 
     def _begin(self) -> bool:
         """Tell whether sends are answered as soon as they are written; forget what has changed."""
@@ -190,9 +205,16 @@ class SendRun:
         return None if is_unusual else kind
 
     def finish(self) -> list[Chunk]:
-        """Put what was gathered; return the answers, in the order of the requests."""
+        """Put what was gathered; return the answers to sends, in their order, then the others'."""
+        self.is_filled = False
+        answers = self._finish_sends() if self._opaques else []
+        if "acks" in self.__dict__ and self.acks.is_filled:
+            answers += self.acks.finish()
+        return answers
+
+    def _finish_sends(self) -> list[Chunk]:
         run, opaques = self._run, self._opaques
-        self._run, self._opaques, self.is_filled = MessageRun(), [], False
+        self._run, self._opaques = MessageRun(), []
         broker = self._broker
         if broker.store.put_run(run):
             return [broker.send_answers.stored_run(run, opaques)]

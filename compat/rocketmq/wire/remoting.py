@@ -40,6 +40,8 @@ LANGUAGE = "JAVA"
 SEND_PREFIX = b'{"code":310,'
 #: the same of a SEND_BATCH_MESSAGE
 BATCH_PREFIX = b'{"code":320,'
+#: that of an acknowledgement of a popped message
+ACK_PREFIX = b'{"code":200051,'
 
 RESPONSE_FLAG = 1
 ONEWAY_FLAG = 2
