@@ -59,7 +59,6 @@ class FollowUp:
         came, self._pending_before = pending - self._pending_before, pending
         if (
             not broker.lingers
-            or dispatching.has_watched
             or pending >= (_BEHIND_FEW_MAX if came <= _FEW_MESSAGES else _BEHIND_MESSAGES_MAX)
             or dispatching.pending_bytes >= _BEHIND_BYTES_MAX
             or broker.held_pulls.has_woken

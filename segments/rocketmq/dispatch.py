@@ -107,8 +107,8 @@ class Dispatch:
         self.pending_bytes += draft.size_bytes
         if isinstance(draft, MessageRun):
             self.pending_messages += len(draft.stored)
-            if self.arrival_listeners:
-                self._note_listeners(draft)
+            if not self.has_awaited and self.arrival_listeners:
+                self.has_awaited = any(map(self.is_awaited, draft.next_queue_offsets))
         else:
             self.pending_messages += draft.message_count
             if self.arrival_listeners:
@@ -116,13 +116,6 @@ class Dispatch:
                     self.has_awaited = self.is_awaited((draft.topic, draft.queue_id))
                 if not self.has_watched:
                     self.has_watched = self.is_watched(draft.topic)
-
-    def _note_listeners(self, run: MessageRun) -> None:
-        """Note whether somebody waits for what a run holds."""
-        if not self.has_awaited:
-            self.has_awaited = any(map(self.is_awaited, run.next_queue_offsets))
-        if not self.has_watched:
-            self.has_watched = any(self.is_watched(topic) for topic, _ in run.next_queue_offsets)
 
     def run(self, *, defers_index: bool = False) -> int:
         """
