@@ -15,6 +15,7 @@ from logstore.tools.bench.figures import Bar, Metric
 from logstore.tools.bench.frames import BenchError
 from logstore.tools.bench.rocketmq_load import shared_load
 from logstore.tools.bench.rocketmq_targets import RocketMQInstance, RocketMQTarget
+from logstore.tools.bench.scenario_remoting import CELLS as REMOTING_CELLS
 from logstore.tools.bench.targets import OURS, Target
 
 QUEUES = 4
@@ -263,6 +264,7 @@ CELLS: list[Cell] = [
         ),
         listen,
     ),
+    *REMOTING_CELLS,
 ]
 
 #: Names in the order of the first cell of each.
