@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import re
 import struct
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
@@ -18,8 +19,8 @@ import orjson
 from logstore.compat.rocketmq.pop.checkpoints import ACK_TAG, Ack
 from logstore.compat.rocketmq.pop.handles import ORDER_REVIVE_QUEUE
 from logstore.compat.rocketmq.wire.codes import ResponseCode
-from logstore.compat.rocketmq.wire.remoting import LANGUAGE, RESPONSE_FLAG, VERSION
 from logstore.compat.rocketmq.wire.json_header import write_json_header
+from logstore.compat.rocketmq.wire.remoting import LANGUAGE, RESPONSE_FLAG, VERSION
 from logstore.segments.rocketmq.messages.message_run import MessageKind, MessageRun
 from logstore.segments.rocketmq.messages.own_properties import DEFAULT_CAPACITY
 from logstore.segments.rocketmq.messages.properties import (
@@ -204,7 +205,7 @@ class AckRun:
         order = sorted(range(3), key=places.__getitem__)
         spans = [places[which] for which in order]
         begin, end = spans[0][0], spans[-1][1]
-        between = (text[one[1] : other[0]] for one, other in zip(spans, spans[1:], strict=False))
+        between = (text[one[1] : other[0]] for one, other in pairwise(spans))
         varying = b"%b" + b"".join(one.replace(b"%", b"%%") + b"%b" for one in between)
         key_at = slice(places[0][0] - begin, places[0][1] - begin)
         kind = MessageKind(
