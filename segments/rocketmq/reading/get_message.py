@@ -10,22 +10,17 @@ near the end of the commit log.
 
 from __future__ import annotations
 
-import enum
-import struct
-from collections.abc import Iterable
-from functools import lru_cache
-from itertools import repeat
-from operator import add, le
-from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Protocol
 
-from logstore.segment import Extent
-from logstore.segments.rocketmq.queues.batch_consume_queue import BATCH_UNIT
-from logstore.segments.rocketmq.queues.consume_queue_ext import ADDRESS_MAX
-from logstore.segments.rocketmq.queues.consume_queue_unit import UNIT, UNIT_BYTES
 from logstore.segments.rocketmq.reading.get_message_limits import GetMessageLimits
+from logstore.segments.rocketmq.reading.get_message_result import (
+    GetMessageResult,
+    GetMessageStatus,
+)
+from logstore.segments.rocketmq.reading.unit_scan import UnitScan
 
 if TYPE_CHECKING:
-    from logstore.host import File
+    from logstore.segment import Extent
     from logstore.segments.rocketmq.reading.message_filter import ExtUnit, MessageFilter
 
 __all__ = [
@@ -41,25 +36,6 @@ __all__ = [
 
 #: no pull gets more bytes (``MAX_PULL_MSG_SIZE``)
 MAX_PULL_BYTES = 128 * 1024 * 1024
-
-_NEVER = -(1 << 63)
-#: (physical offset, size, tags code), queue offset, number of messages
-_Numbered: TypeAlias = tuple[tuple[int, int, int], int, int]
-
-
-class GetMessageStatus(enum.Enum):
-    """Every outcome of a pull in Java's order (``GetMessageStatus``)."""
-
-    FOUND = 0
-    NO_MATCHED_MESSAGE = 1
-    MESSAGE_WAS_REMOVING = 2
-    OFFSET_FOUND_NULL = 3
-    OFFSET_OVERFLOW_BADLY = 4
-    OFFSET_OVERFLOW_ONE = 5
-    OFFSET_TOO_SMALL = 6
-    NO_MATCHED_LOGIC_QUEUE = 7
-    NO_MESSAGE_IN_QUEUE = 8
-    OFFSET_RESET = 9
 
 
 class ReadableUnits(Protocol):
@@ -132,86 +108,6 @@ class ReadableCommitLog(Protocol):
         ...
 
 
-class GetMessageResult:
-    """
-    What a pull gets (``GetMessageResult``).
-
-    `runs` are the messages' bytes in the order of the queue, neighbours joined: (file, position,
-    size) each. `filtered_count` messages were read and did not pass. `physical_offset_lag` is how
-    far the last message looked at is from the end of the commit log.
-    """
-
-    __slots__ = (
-        "count",
-        "filtered_count",
-        "max_queue_offset",
-        "min_queue_offset",
-        "next_begin_offset",
-        "physical_offset_lag",
-        "runs",
-        "size_bytes",
-        "status",
-        "suggests_slave",
-    )
-
-    def __init__(
-        self, status: GetMessageStatus, next_begin_offset: int, min_offset: int, max_offset: int
-    ) -> None:
-        self.status = status
-        self.next_begin_offset = next_begin_offset
-        self.min_queue_offset = min_offset
-        self.max_queue_offset = max_offset
-        self.runs: list[tuple[File, int, int]] = []
-        self.count = 0
-        self.size_bytes = 0
-        self.filtered_count = 0
-        self.physical_offset_lag = 0
-        self.suggests_slave = False
-
-    @property
-    def pieces(self) -> list[Extent]:
-        """The runs as they are handed to a socket."""
-        return [Extent(*run) for run in self.runs]
-
-    def read(self) -> bytes:
-        """
-        Return all messages, one after the other.
-
-        Runs that stand near each other in one file are read at once, with what is between.
-        """
-        runs = self.runs
-        count = len(runs)
-        if count == 1:
-            file, position, size = runs[0]
-            return file.read(position, size)
-        parts: list[bytes | memoryview] = []
-        index = 0
-        while index < count:
-            file, start, wanted = runs[index]
-            end = start + wanted
-            last = index + 1
-            while last < count:
-                next_file, position, size = runs[last]
-                next_end = position + size
-                # Reading twice as much as is wanted costs less than a second system call.
-                is_far = next_end - start > 2 * wanted + _GAP_BYTES
-                if next_file is not file or position < end or is_far:
-                    break
-                wanted += size
-                end = next_end
-                last += 1
-            window = memoryview(file.read(start, end - start))
-            for _, position, size in runs[index:last]:
-                position -= start
-                parts.append(window[position : position + size])
-            index = last
-        return b"".join(parts)
-
-
-#: so much between two messages is read rather than left out
-_GAP_BYTES = 65536
-
-
 def get_message(
     queue: ReadableUnits | None,
     commit_log: ReadableCommitLog,
@@ -251,7 +147,8 @@ def get_message(
     if status is not GetMessageStatus.NO_MATCHED_MESSAGE:
         begin = begin if limits.corrects_queue_offset else queue_offset
         return GetMessageResult(status, begin, low, high)
-    scan = _Scan(commit_log, message_filter, limits, count_max, size_bytes_max)
+    size_max = min(max(size_bytes_max, 100), MAX_PULL_BYTES)
+    scan = UnitScan(commit_log, message_filter, limits, count_max, size_max)
     result = GetMessageResult(status, begin, low, high)
     for _ in range(limits.files_max):
         if result.size_bytes or result.next_begin_offset >= high:
@@ -263,219 +160,3 @@ def get_message(
 
 
 _DEFAULT_LIMITS = GetMessageLimits()
-
-
-class _Scan:
-    """One walk over queue units: what it takes goes into a result."""
-
-    __slots__ = (
-        "commit_log",
-        "count_max",
-        "end",
-        "far",
-        "file",
-        "file_size",
-        "file_start",
-        "in_memory_from",
-        "last_physical_offset",
-        "limits",
-        "low",
-        "message_filter",
-        "near",
-        "run_end",
-        "run_start",
-        "skip_below",
-    )
-
-    def __init__(
-        self,
-        commit_log: ReadableCommitLog,
-        message_filter: MessageFilter | None,
-        limits: GetMessageLimits,
-        count_max: int,
-        size_bytes_max: int,
-    ) -> None:
-        self.commit_log = commit_log
-        self.message_filter = message_filter
-        self.limits = limits
-        self.count_max = count_max
-        size_max = min(max(size_bytes_max, 100), MAX_PULL_BYTES)
-        #: how many bytes and messages a pull gets, near the end of the commit log and far from it
-        self.near = min(limits.in_memory_bytes_max, size_max), limits.in_memory_count_max
-        self.far = min(limits.on_disk_bytes_max, size_max), limits.on_disk_count_max
-        self.file_size = commit_log.file_size_bytes
-        self.low = commit_log.min_physical_offset
-        self.end = commit_log.max_physical_offset
-        self.in_memory_from = self.end - limits.in_memory_bytes
-        self.last_physical_offset = 0
-        #: after a message that is gone all others of its commit log file are passed over
-        self.skip_below = _NEVER
-        self.run_start = self.run_end = self.file_start = -1
-        self.file: File | None = None
-
-    def one_file(self, queue: ReadableUnits, result: GetMessageResult, asked: int) -> None:
-        """Scan from the result's next queue offset to the end of that consume queue file."""
-        unit_size = queue.unit_size_bytes
-        scanned_max = -(-max(self.limits.filter_bytes_max, self.count_max * unit_size) // unit_size)
-        simple = cast("ReadableQueue", queue) if unit_size == UNIT_BYTES else None
-        begin = result.next_begin_offset
-        end = min(asked + scanned_max, queue.max_queue_offset)
-        if simple is not None:
-            file_end = simple.roll_next_file(begin)
-            end = min(end, file_end)
-            left = end - begin
-        else:  # units of a batch queue are not as many as its queue offsets
-            file_end = begin + 1
-            left = cast("ReadableBatches", queue).units_to_file_end(begin)
-        chunk = max(self.count_max, 1)
-        while result.next_begin_offset < end and left:
-            begin = result.next_begin_offset
-            units = queue.units(begin, min(chunk, end - begin, left))
-            left -= len(units) // unit_size
-            if not units:
-                result.status = GetMessageStatus.OFFSET_FOUND_NULL
-                if self.limits.corrects_queue_offset:
-                    result.next_begin_offset = file_end
-                break
-            if simple is not None and self._take_whole(units, begin, result):
-                is_full = result.count >= self.count_max
-            else:
-                is_full = self._take(_numbered(units, unit_size, begin, end), simple, result)
-            if is_full or result.next_begin_offset == begin:
-                break
-            chunk = max(chunk, 800)
-        self._end_run(result, self.run_end)
-
-    def _take_whole(self, units: memoryview, begin: int, result: GetMessageResult) -> bool:
-        """
-        Take the first units of a pull all at once, where nothing speaks against any of them.
-
-        That is what :meth:`_take` finds out one by one; False, and nothing taken, is up to it.
-        """
-        if self.message_filter is not None or result.count or self.skip_below != _NEVER:
-            return False
-        numbers = _units_of(len(units) // UNIT_BYTES).unpack(units)
-        offsets, sizes = numbers[::3], numbers[1::3]
-        ends = (*map(add, offsets, sizes),)
-        is_joined = ends[:-1] == offsets[1:]
-        size_bytes_max, count_max = self.near
-        first, last, total = offsets[0], ends[-1], sum(sizes)
-        if (
-            len(sizes) > min(count_max, self.count_max)
-            or total > size_bytes_max
-            or min(sizes) <= 0
-            or first < max(self.low, self.in_memory_from)
-            or last > self.end
-            or first // self.file_size != (last - 1) // self.file_size
-            or not (is_joined or all(map(le, ends, offsets[1:])))
-        ):
-            return False
-        run_end = self.run_end
-        joined = ((first, last),) if is_joined else zip(offsets, ends, strict=True)
-        for physical_offset, end in joined:
-            if physical_offset != run_end:
-                self._end_run(result, run_end)
-                self.run_start = physical_offset
-            run_end = end
-        self.run_end, self.last_physical_offset = run_end, offsets[-1]
-        result.next_begin_offset = begin + len(sizes)
-        result.size_bytes, result.count = total, len(sizes)
-        result.status = GetMessageStatus.FOUND
-        return True
-
-    def _take(
-        self, units: Iterable[_Numbered], queue: ReadableQueue | None, result: GetMessageResult
-    ) -> bool:
-        """Take what matches of these units; tell whether the pull is full."""
-        # A pull spends its time here: what the loop needs is local.
-        message_filter, file_size, low, end = (
-            self.message_filter,
-            self.file_size,
-            self.low,
-            self.end,
-        )
-        in_memory_from, near, far = self.in_memory_from, self.near, self.far
-        count_max, total, total_count = self.count_max, result.size_bytes, result.count
-        run_end, is_full = self.run_end, False
-        for (physical_offset, size, tags_code), begin, count in units:
-            if total:
-                size_max, most = near if physical_offset >= in_memory_from else far
-                is_full = total + size > size_max or total_count >= most
-                if is_full or total_count + count > count_max:
-                    is_full = True
-                    break
-            self.last_physical_offset = physical_offset
-            result.next_begin_offset = begin + count
-            if physical_offset < self.skip_below:
-                continue
-            position = physical_offset % file_size
-            next_physical_offset = physical_offset + size
-            is_there = low <= physical_offset < next_physical_offset <= end
-            if message_filter is not None and not _matches(message_filter, queue, tags_code):
-                reason = GetMessageStatus.NO_MATCHED_MESSAGE
-            elif not is_there or position + size > file_size:
-                reason = GetMessageStatus.MESSAGE_WAS_REMOVING
-                self.skip_below = physical_offset - position + file_size
-            elif message_filter is not None and not self._reads_match(physical_offset, size):
-                reason = GetMessageStatus.NO_MATCHED_MESSAGE
-                result.filtered_count += 1
-            else:
-                if physical_offset != run_end or not position:
-                    self._end_run(result, run_end)
-                    self.run_start = physical_offset
-                run_end, self.skip_below = next_physical_offset, _NEVER
-                total += size
-                total_count += count
-                continue
-            result.status = result.status if total else reason
-        self.run_end, result.size_bytes, result.count = run_end, total, total_count
-        result.status = GetMessageStatus.FOUND if total else result.status
-        return is_full
-
-    def _reads_match(self, physical_offset: int, size: int) -> bool:
-        """Ask the filter about the message itself, if it wants to see it."""
-        message_filter = self.message_filter
-        if message_filter is None or not message_filter.reads_messages:
-            return True
-        return message_filter.matches_message(self.commit_log.read(physical_offset, size))
-
-    def _end_run(self, result: GetMessageResult, run_end: int) -> None:
-        """Hand the run of neighbours that ends at `run_end` to the result."""
-        start = self.run_start
-        if start < 0:
-            return
-        position = start % self.file_size
-        if start - position != self.file_start:
-            self.file = self.commit_log.extent(start, run_end - start).file
-            self.file_start = start - position
-        assert self.file is not None
-        result.runs.append((self.file, position, run_end - start))
-        self.run_start = -1
-
-
-@lru_cache(maxsize=64)
-def _units_of(count: int) -> struct.Struct:
-    """Return what reads so many queue units at once, three numbers each."""
-    return struct.Struct(">" + UNIT.format.lstrip(">") * count)
-
-
-def _numbered(units: memoryview, unit_size: int, begin: int, end: int) -> Iterable[_Numbered]:
-    """Yield (physical offset, size, tags code), queue offset and message count of each unit."""
-    if unit_size == UNIT_BYTES:
-        return zip(UNIT.iter_unpack(units), range(begin, end), repeat(1))
-    return (
-        ((physical_offset, size, tags_code), base, count)
-        for physical_offset, size, tags_code, _, base, count, _, _ in BATCH_UNIT.iter_unpack(units)
-        if base < end
-    )
-
-
-def _matches(message_filter: MessageFilter, queue: ReadableQueue | None, tags_code: int) -> bool:
-    """Ask the filter about a queue unit."""
-    if tags_code > ADDRESS_MAX:
-        codes = message_filter.tags_codes
-        if codes is not None:
-            return ((tags_code + 0x80000000) & 0xFFFFFFFF) - 0x80000000 in codes
-        return message_filter.matches_unit(tags_code, None)
-    ext = None if queue is None else queue.ext_unit(tags_code)
-    return message_filter.matches_unit(None if ext is None else ext.tags_code, ext)
