@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 import attrs
 
@@ -21,6 +22,8 @@ __all__ = ["BloomFilter", "BloomFilterMismatchError", "murmur3_low_64"]
 _MASK = (1 << 64) - 1
 _C1, _C2 = 0x87C37B91114253D5, 0x4CF5AD432745937F
 _PAIR = struct.Struct("<QQ")
+#: every pull that brings an expression asks for the bits of its group
+_KEPT_MAX = 1024
 
 
 class BloomFilterMismatchError(LogStoreError):
@@ -71,15 +74,7 @@ class BloomFilter:
 
     def bit_positions(self, text: str) -> tuple[int, ...]:
         """Return the bits of `text`; for a group it is ``group#topic`` (``calcBitPositions``)."""
-        hashed = murmur3_low_64(text.encode("utf-8", "replace"))
-        low, high = hashed & 0xFFFFFFFF, hashed >> 32
-        positions: list[int] = []
-        for index in range(1, self.hash_count + 1):
-            combined = (low + index * high) & 0xFFFFFFFF
-            if combined >> 31:
-                combined ^= 0xFFFFFFFF
-            positions.append(combined % self.bit_count)
-        return tuple(positions)
+        return _bit_positions(text, self.hash_count, self.bit_count)
 
     def is_valid(self, bit_count: int, bit_positions: Sequence[int] | None) -> bool:
         """Tell whether bits that were kept somewhere were made with such a filter."""
@@ -111,6 +106,19 @@ class BloomFilter:
                 f"a bit map of {len(bit_map)} bytes is none of a filter of {self.size_bytes}"
             )
         return all(bit_map[position >> 3] >> (position & 7) & 1 for position in bit_positions)
+
+
+@lru_cache(maxsize=_KEPT_MAX)
+def _bit_positions(text: str, hash_count: int, bit_count: int) -> tuple[int, ...]:
+    hashed = murmur3_low_64(text.encode("utf-8", "replace"))
+    low, high = hashed & 0xFFFFFFFF, hashed >> 32
+    positions: list[int] = []
+    for index in range(1, hash_count + 1):
+        combined = (low + index * high) & 0xFFFFFFFF
+        if combined >> 31:
+            combined ^= 0xFFFFFFFF
+        positions.append(combined % bit_count)
+    return tuple(positions)
 
 
 def murmur3_low_64(data: bytes) -> int:

@@ -7,13 +7,12 @@ Source: ``ExpressionMessageFilter``, ``ExpressionForRetryMessageFilter``,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from logstore.segments.rocketmq.filters.record_properties import properties_of_record
-from logstore.segments.rocketmq.filters.sql_parser import compile_sql
+from logstore.segments.rocketmq.filters.sql_matcher import SqlMatcher, matcher_of, matches_sql
 from logstore.segments.rocketmq.filters.sql_tokens import SqlSyntaxError
-from logstore.segments.rocketmq.filters.sql_values import SqlEvaluationError
 from logstore.segments.rocketmq.messages.corrupt_message import CorruptMessageError
 from logstore.segments.rocketmq.messages.properties import RETRY_TOPIC, parse_properties
 
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from logstore.segments.rocketmq.filters.bloom_filter import BloomFilter
-    from logstore.segments.rocketmq.filters.sql_expressions import Expression
     from logstore.segments.rocketmq.messages.dispatch_request import DispatchRequest
     from logstore.segments.rocketmq.reading.message_filter import ExtUnit
     from logstore.segments.rocketmq.tables.consumer_filters import ConsumerFilter
@@ -43,20 +41,12 @@ class RegisteredFilters(Protocol):
         ...
 
 
-def matches_sql(expression: Expression, properties: Mapping[str, str]) -> bool:
-    """Tell whether these properties make `expression` TRUE; one that fails does not match."""
-    try:
-        return expression.evaluate(properties) is True
-    except SqlEvaluationError:
-        return False
-
-
-def _compiled(consumer_filter: ConsumerFilter | None) -> Expression | None:
-    """Return the expression of a filter, None where there is none to go by."""
+def _compiled(consumer_filter: ConsumerFilter | None) -> SqlMatcher | None:
+    """Return what asks the expression of a filter, None where there is none to go by."""
     if consumer_filter is None or not consumer_filter.expression:
         return None
     try:
-        return compile_sql(consumer_filter.expression)
+        return matcher_of(consumer_filter.expression)
     except SqlSyntaxError:
         return None  # an expression that an older table holds; Java lets all through then
 
@@ -69,18 +59,18 @@ class SqlFilter:
     was stored, and if both were made with the broker's bloom filter of now.
     """
 
-    __slots__ = ("_bit_positions", "_bloom", "_born_time_ms", "_expression")
+    __slots__ = ("_bit_positions", "_bloom", "_born_time_ms", "_matcher")
 
     tags_codes: frozenset[int] | None = None
 
     def __init__(
         self, consumer_filter: ConsumerFilter | None, bloom: BloomFilter | None = None
     ) -> None:
-        self._expression = _compiled(consumer_filter)
+        self._matcher = _compiled(consumer_filter)
         self._bloom: BloomFilter | None = None
         self._bit_positions: tuple[int, ...] = ()
         self._born_time_ms = 0
-        if self._expression is None or consumer_filter is None or bloom is None:
+        if self._matcher is None or consumer_filter is None or bloom is None:
             return
         self._born_time_ms = consumer_filter.born_time_ms
         if bloom.is_valid(consumer_filter.bloom_bit_count, consumer_filter.bloom_positions):
@@ -90,7 +80,7 @@ class SqlFilter:
     @property
     def reads_messages(self) -> bool:
         """Messages are read unless there is nothing to compare them with."""
-        return self._expression is not None
+        return self._matcher is not None
 
     def matches_unit(self, tags_code: int | None, ext: ExtUnit | None) -> bool:  # noqa: ARG002
         """Tell False only where the message's bit map says that it was not matched."""
@@ -104,17 +94,22 @@ class SqlFilter:
 
     def matches_message(self, record: Buffer) -> bool:
         """Evaluate the expression over the message's properties; what fails does not match."""
-        if self._expression is None:
+        if self._matcher is None:
             return True
-        try:
-            return matches_sql(self._expression, properties_of_record(record))
-        except CorruptMessageError:
-            return False
+        data = bytes(record)
+        return any(True for _ in self._matcher.matching_messages(data, (0,), (len(data),)))
+
+    def matching_messages(
+        self, data: bytes, starts: Sequence[int], ends: Sequence[int]
+    ) -> Iterator[int]:
+        """Evaluate the expression over the properties of many; what fails does not match."""
+        if self._matcher is None:
+            return iter(range(len(starts)))
+        return self._matcher.matching_messages(data, starts, ends)
 
     def matches_properties(self, properties_text: bytes) -> bool:
         """Evaluate the expression over properties; what fails does not match."""
-        expression = self._expression
-        return expression is None or matches_sql(expression, parse_properties(properties_text))
+        return self._matcher is None or self._matcher.matches(properties_text)
 
 
 class RetrySqlFilter(SqlFilter):
@@ -141,7 +136,7 @@ class RetrySqlFilter(SqlFilter):
     @property
     def reads_messages(self) -> bool:
         """Messages of a retry topic must be read to know where they come from."""
-        return self._group is not None or self._expression is not None
+        return self._group is not None or self._matcher is not None
 
     def matches_message(self, record: Buffer) -> bool:
         """Evaluate the expression of the group on the message's original topic."""
@@ -152,6 +147,19 @@ class RetrySqlFilter(SqlFilter):
         except CorruptMessageError:
             return False
 
+    def matching_messages(
+        self, data: bytes, starts: Sequence[int], ends: Sequence[int]
+    ) -> Iterator[int]:
+        """Evaluate, for each message, the expression of the group on its original topic."""
+        if self._group is None:
+            return super().matching_messages(data, starts, ends)
+        base = starts[0]
+        return (
+            index
+            for index, (start, end) in enumerate(zip(starts, ends, strict=True))
+            if self.matches_message(data[start - base : end - base])
+        )
+
     def matches_properties(self, properties_text: bytes) -> bool:
         """Evaluate the expression of the group on the original topic over properties."""
         if self._group is None:
@@ -160,8 +168,8 @@ class RetrySqlFilter(SqlFilter):
 
     def _matches_original(self, group: str, properties: Mapping[str, str]) -> bool:
         original_topic = properties.get(RETRY_TOPIC, "")
-        expression = _compiled(self._filters.get(original_topic, group))
-        return expression is None or matches_sql(expression, properties)
+        matcher = _compiled(self._filters.get(original_topic, group))
+        return matcher is None or matches_sql(matcher.expression, properties)
 
 
 def group_of_retry_topic(topic: str) -> str | None:
@@ -193,8 +201,8 @@ class FilterBitMaps:
         properties = request.properties
         matching: list[tuple[int, ...]] = []
         for one in filters:
-            expression = _compiled(one)
-            if expression is None or not matches_sql(expression, properties):
+            matcher = _compiled(one)
+            if matcher is None or not matches_sql(matcher.expression, properties):
                 continue
             if not self._bloom.is_valid(one.bloom_bit_count, one.bloom_positions):
                 return None  # Java gives up on the whole message

@@ -29,6 +29,8 @@ _TRIMMED = "".join(map(chr, range(0x21)))
 _INT_MIN, _INT_MAX = -(1 << 31), (1 << 31) - 1
 _LONG_MIN, _LONG_MAX = -(1 << 63), (1 << 63) - 1
 _DIGITS_MAX = 4000
+#: numbers of fewer digits are 32-bit integers
+_INT_DIGITS = 10
 
 
 class SqlEvaluationError(LogStoreError):
@@ -57,6 +59,8 @@ def integer_of(text: str, low: int = _INT_MIN, high: int = _INT_MAX) -> int:
         SqlEvaluationError: it is not decimal digits with at most a sign, or out of range.
 
     """
+    if text.isdecimal() and text.isascii() and len(text) < _INT_DIGITS:
+        return int(text)
     if _INTEGER.fullmatch(text) and len(text) <= _DIGITS_MAX and max(text) <= "\uffff":
         value = int(text)
         if low <= value <= high:

@@ -8,7 +8,7 @@ a consume queue extension its bit map): cheap, and a yes may be wrong. Then, if 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from logstore.segments.rocketmq.messages.java_strings import java_hash
@@ -72,6 +72,17 @@ class MessageFilter(Protocol):
         """Tell whether the stored message matches (``isMatchedByCommitLog``)."""
         ...
 
+    def matching_messages(
+        self, data: bytes, starts: Sequence[int], ends: Sequence[int]
+    ) -> Iterator[int]:
+        """
+        Yield the indexes of the stored messages that match, in order.
+
+        Their physical offsets are in `starts` and `ends`; `data` is all from the first one on, with
+        what stands between them. Their units say nothing that :meth:`matches_unit` could deny.
+        """
+        ...
+
     def matches_properties(self, properties_text: bytes) -> bool:
         """Tell the same of a message of which no more than the properties are at hand."""
         ...
@@ -111,6 +122,15 @@ class TagFilter:
     def matches_message(self, record: Buffer) -> bool:  # noqa: ARG002
         """Let everything through: the tags code has decided."""
         return True
+
+    def matching_messages(
+        self,
+        data: bytes,  # noqa: ARG002
+        starts: Sequence[int],
+        ends: Sequence[int],  # noqa: ARG002
+    ) -> Iterator[int]:
+        """Let everything through: the tags codes have decided."""
+        return iter(range(len(starts)))
 
     def matches_properties(self, properties_text: bytes) -> bool:  # noqa: ARG002
         """Let everything through: the tags code has decided."""

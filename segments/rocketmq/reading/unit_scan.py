@@ -7,9 +7,7 @@ sure to come to the same: all of them without a filter, and those between two th
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Iterable, Iterator
 from itertools import repeat
 from operator import add, le
 from typing import TYPE_CHECKING, TypeAlias, cast
@@ -20,6 +18,11 @@ from logstore.segments.rocketmq.queues.consume_queue_unit import UNIT, UNIT_BYTE
 from logstore.segments.rocketmq.reading.get_message_result import (
     GetMessageResult,
     GetMessageStatus,
+)
+from logstore.segments.rocketmq.reading.matching_units import (
+    StoredRun,
+    numbers_of_units,
+    tagged_units,
 )
 
 if TYPE_CHECKING:
@@ -36,6 +39,10 @@ if TYPE_CHECKING:
 __all__ = ["UnitScan"]
 
 _NEVER = -(1 << 63)
+#: so many units are looked at in one go, and fewer at first if their messages must be read
+_FILTERED_UNITS, _READ_UNITS = 800, 160
+#: where the size stands in a unit, and what it is below if two of its four bytes are 0
+_SIZE_AT, _SHORT_MAX = 8, 0xFFFF
 #: (physical offset, size, tags code), queue offset, number of messages
 _Numbered: TypeAlias = tuple[tuple[int, int, int], int, int]
 
@@ -51,12 +58,14 @@ class UnitScan:
         "file",
         "file_size",
         "file_start",
+        "first_units",
         "in_memory_from",
         "last_physical_offset",
         "limits",
         "low",
         "message_filter",
         "near",
+        "reads_messages",
         "run_end",
         "run_start",
         "skip_below",
@@ -72,6 +81,10 @@ class UnitScan:
     ) -> None:
         self.commit_log = commit_log
         self.message_filter = message_filter
+        self.reads_messages = message_filter is not None and message_filter.reads_messages
+        self.first_units = 1 if message_filter is None else _FILTERED_UNITS
+        if self.reads_messages:  # if many match, the others would be for nothing
+            self.first_units = _READ_UNITS
         self.limits = limits
         self.count_max = count_max
         #: how many bytes and messages a pull gets, near the end of the commit log and far from it
@@ -101,7 +114,7 @@ class UnitScan:
         else:  # units of a batch queue are not as many as its queue offsets
             file_end = begin + 1
             left = cast("ReadableBatches", queue).units_to_file_end(begin)
-        chunk = max(self.count_max, 1)
+        chunk = max(self.count_max, self.first_units)
         while result.next_begin_offset < end and left:
             begin = result.next_begin_offset
             units = queue.units(begin, min(chunk, end - begin, left))
@@ -113,11 +126,13 @@ class UnitScan:
                 break
             if simple is not None and self._take_whole(units, begin, result):
                 is_full = result.count >= self.count_max
+            elif simple is not None and self.message_filter is not None:
+                is_full = self._take_matching(bytes(units), begin, simple, result)
             else:
                 is_full = self._take(_numbered(units, unit_size, begin, end), simple, result)
             if is_full or result.next_begin_offset == begin:
                 break
-            chunk = max(chunk, 800)
+            chunk = max(chunk, _FILTERED_UNITS)
         self._end_run(result, self.run_end)
 
     def _take_whole(self, units: memoryview, begin: int, result: GetMessageResult) -> bool:
@@ -128,7 +143,7 @@ class UnitScan:
         """
         if self.message_filter is not None or result.count or self.skip_below != _NEVER:
             return False
-        numbers = _units_of(len(units) // UNIT_BYTES).unpack(units)
+        numbers = numbers_of_units(len(units) // UNIT_BYTES).unpack(units)
         offsets, sizes = numbers[::3], numbers[1::3]
         ends = (*map(add, offsets, sizes),)
         is_joined = ends[:-1] == offsets[1:]
@@ -156,6 +171,87 @@ class UnitScan:
         result.size_bytes, result.count = total, len(sizes)
         result.status = GetMessageStatus.FOUND
         return True
+
+    def _take_matching(
+        self, units: bytes, begin: int, queue: ReadableQueue, result: GetMessageResult
+    ) -> bool:
+        """
+        Take what matches of these units and pass over what is between; tell as :meth:`_take`.
+
+        That is asked about all from the first one on that may be too much, or is not there.
+        """
+        units_end = begin + len(units) // UNIT_BYTES
+        found = self._matching(units)
+        share = None if found is None else self._share(units)
+        if found is None or share is None:
+            return self._take(_numbered(units, UNIT_BYTES, begin, units_end), queue, result)
+        (indexes, count), (surely_max, count_max) = found, share
+        file_size, low, end, unpack = self.file_size, self.low, self.end, UNIT.unpack_from
+        total, total_count, run_end, done = result.size_bytes, result.count, self.run_end, 0
+        for index in indexes:
+            if total and (total > surely_max or total_count >= count_max):
+                break
+            physical_offset, size, _ = unpack(units, index * UNIT_BYTES)
+            position, next_physical_offset = physical_offset % file_size, physical_offset + size
+            is_there = low <= physical_offset < next_physical_offset <= end
+            if not is_there or position + size > file_size:
+                break
+            if physical_offset != run_end or not position:
+                self._end_run(result, run_end)
+                self.run_start = physical_offset
+            run_end, done = next_physical_offset, index + 1
+            total += size
+            total_count += 1
+        else:
+            if not total or (total <= surely_max and total_count < count_max):
+                done = count
+        self.run_end = run_end
+        if done:
+            if self.reads_messages:
+                result.filtered_count += done - (total_count - result.count)
+            self.last_physical_offset = unpack(units, (done - 1) * UNIT_BYTES)[0]
+            result.next_begin_offset = begin + done
+            result.status = GetMessageStatus.FOUND if total else GetMessageStatus.NO_MATCHED_MESSAGE
+            result.size_bytes, result.count = total, total_count
+        if begin + done == units_end:
+            return total_count >= self.count_max
+        rest = units[done * UNIT_BYTES :]
+        return self._take(_numbered(rest, UNIT_BYTES, begin + done, units_end), queue, result)
+
+    def _matching(self, units: bytes) -> tuple[Iterator[int], int] | None:
+        """
+        Return the indexes of what matches, and of how many of the units that tells.
+
+        None where it must be found out one by one, as it must behind a message that is gone.
+        """
+        message_filter = self.message_filter
+        if message_filter is None or self.skip_below != _NEVER:
+            return None
+        codes = message_filter.tags_codes
+        if self.reads_messages is (codes is not None):
+            return None
+        if codes is not None:
+            tagged = tagged_units(units, codes)
+            return None if tagged is None else (tagged, len(units) // UNIT_BYTES)
+        run = StoredRun.of(units, self.commit_log)
+        if run is None:
+            return None
+        return run.matching(self.commit_log, message_filter), len(run.offsets)
+
+    def _share(self, units: bytes) -> tuple[int, int] | None:
+        """
+        Return with how many bytes the next message is surely not too much, and how many it gets.
+
+        None where some of the messages are near the end of the commit log and others are not.
+        """
+        size_max, most = self.near
+        if self.in_memory_from > 0 or not units[::UNIT_BYTES].isascii():
+            offsets = numbers_of_units(len(units) // UNIT_BYTES).unpack(units)[::3]
+            if min(offsets) < self.in_memory_from:
+                if max(offsets) >= self.in_memory_from:
+                    return None
+                size_max, most = self.far
+        return size_max - _largest(units, size_max), min(most, self.count_max)
 
     def _take(
         self, units: Iterable[_Numbered], queue: ReadableQueue | None, result: GetMessageResult
@@ -227,13 +323,17 @@ class UnitScan:
         self.run_start = -1
 
 
-@lru_cache(maxsize=64)
-def _units_of(count: int) -> struct.Struct:
-    """Return what reads so many queue units at once, three numbers each."""
-    return struct.Struct(">" + UNIT.format.lstrip(">") * count)
+def _largest(units: bytes, size_max: int) -> int:
+    """Return a size that no message of these units is above: the exact one where that matters."""
+    top, second = (units[_SIZE_AT + digit :: UNIT_BYTES] for digit in (0, 1))
+    if size_max > 4 * _SHORT_MAX and not top.strip(b"\0") and not second.strip(b"\0"):
+        return _SHORT_MAX
+    return int(max(numbers_of_units(len(units) // UNIT_BYTES).unpack(units)[1::3]))
 
 
-def _numbered(units: memoryview, unit_size: int, begin: int, end: int) -> Iterable[_Numbered]:
+def _numbered(
+    units: bytes | memoryview, unit_size: int, begin: int, end: int
+) -> Iterable[_Numbered]:
     """Yield (physical offset, size, tags code), queue offset and message count of each unit."""
     if unit_size == UNIT_BYTES:
         return zip(UNIT.iter_unpack(units), range(begin, end), repeat(1))
