@@ -27,6 +27,7 @@ from logstore.compat.rocketmq.groups.consumer_filters import register_filters
 from logstore.compat.rocketmq.groups.slow_readers import LOOK_INTERVAL_MS, disable_slow_readers
 from logstore.compat.rocketmq.machine import Machine
 from logstore.compat.rocketmq.pulling.held_pulls import SCAN_INTERVAL_MS, HeldPulls
+from logstore.compat.rocketmq.pulling.shared_reads import SharedReads
 from logstore.compat.rocketmq.rarely_used import RarelyUsed
 from logstore.compat.rocketmq.redelivery.delay_delivery import DelayDelivery
 from logstore.compat.rocketmq.redelivery.timed_delivery import TimedDelivery
@@ -168,6 +169,7 @@ class Broker(RarelyUsed):
     def _open_services(self) -> None:
         store = self.store
         self.held_pulls = HeldPulls(self.timers, store.max_queue_offset)
+        self.shared_reads = SharedReads(store)
         self.group_commit = GroupCommit(
             store.commit_log,
             lambda: self.offload,

@@ -91,8 +91,8 @@ class FollowUp:
         self._pending_before = 0
         broker.replication.log_grew()
         if broker.held_pulls.has_woken:
-            with broker.outbox.gathering():
-                broker.held_pulls.wake()
+            with broker.outbox.gathering(), broker.shared_reads.sharing():
+                broker.held_pulls.wake(broker.outbox.send_now)
         if broker.is_sync_flush:
             broker.group_commit.begin()
 

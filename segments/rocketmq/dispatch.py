@@ -48,7 +48,8 @@ class Dispatch:
     one, follows the consume queues, then come `dispatchers` in their order, then the listeners.
 
     `is_awaited` tells of a queue, and `is_watched` of a topic, whether listeners want to know of
-    what arrives in it: at once, or soon. Messages that were put here are shown to them only then;
+    what arrives in it: at once, or some time. Messages that were put here are shown to them only
+    then, and of those that came together to a queue that is but watched the last one alone;
     dispatchers are shown every message.
     """
 
@@ -68,8 +69,6 @@ class Dispatch:
         self.is_watched: Callable[[str], bool] = _never
         #: something was put into a queue that is awaited, and is not dispatched yet
         self.has_awaited = False
-        #: the same of a topic that is watched
-        self.has_watched = False
         #: messages that were put here and not dispatched yet, and their bytes
         self.pending_messages = 0
         self.pending_bytes = 0
@@ -111,11 +110,8 @@ class Dispatch:
                 self.has_awaited = any(map(self.is_awaited, draft.next_queue_offsets))
         else:
             self.pending_messages += draft.message_count
-            if self.arrival_listeners:
-                if not self.has_awaited:
-                    self.has_awaited = self.is_awaited((draft.topic, draft.queue_id))
-                if not self.has_watched:
-                    self.has_watched = self.is_watched(draft.topic)
+            if not self.has_awaited and self.arrival_listeners:
+                self.has_awaited = self.is_awaited((draft.topic, draft.queue_id))
 
     def run(self, *, defers_index: bool = False) -> int:
         """
@@ -148,7 +144,7 @@ class Dispatch:
         if self.reput_from < end and not pending:
             count += self._catch_up(end)
         if not pending:
-            self.has_awaited = self.has_watched = False
+            self.has_awaited = False
             self.pending_messages = self.pending_bytes = 0
         return count
 
@@ -175,8 +171,9 @@ class Dispatch:
         if self.index is not None:
             self._index_runs()
             self._index_drafts(self.index, drafts)
-        for draft in drafts if self.dispatchers or self.arrival_listeners else ():
-            if self._is_shown((draft.topic, draft.queue_id)):
+        if self.dispatchers or self.arrival_listeners:
+            shown = self._shown([(draft.topic, draft.queue_id) for draft in drafts])
+            for draft in map(drafts.__getitem__, shown):
                 self._tell(request_of(draft, self.deliver_time))
         self.reput_from = next_offset
         return len(drafts)
@@ -263,7 +260,7 @@ class Dispatch:
             runs.append(run)
             last = run
         for run in runs:
-            self.consume_queues.dispatch_run(run)
+            self.consume_queues.dispatch_run(run, self.deliver_time)
         if defers_index:
             self._unindexed += runs
         elif self.index is not None:
@@ -272,11 +269,8 @@ class Dispatch:
         self.current_reput_timestamp_ms = last.store_timestamp_ms
         if self.dispatchers or self.arrival_listeners:
             queue_keys = {key for run in runs for key in run.next_queue_offsets}
-            shown = set(filter(self._is_shown, queue_keys))
-            for run in runs if shown else ():
-                for place, message in enumerate(run.stored):
-                    if message[0].queue_key in shown:
-                        self._tell(run.dispatch_request(place))
+            if any(map(self._is_shown, queue_keys)):
+                self._tell_of_runs(runs)
         self.reput_from = last.next_offset
         return sum(map(len, runs))
 
@@ -287,6 +281,29 @@ class Dispatch:
             self.index.put_runs(runs)
         self._unindexed = []
         return sum(map(len, runs))
+
+    def _tell_of_runs(self, runs: list[MessageRun]) -> None:
+        """Tell of the messages of runs that anybody is to see."""
+        messages = [(run, place) for run in runs for place in range(len(run.stored))]
+        for index in self._shown([run.stored[place][0].queue_key for run, place in messages]):
+            run, place = messages[index]
+            self._tell(run.dispatch_request(place, self.deliver_time))
+
+    def _shown(self, queue_keys: list[tuple[str, int]]) -> list[int]:
+        """
+        Return which messages anybody is to see, of those that came to these queues together.
+
+        For a topic that is watched the last one of each queue says it all.
+        """
+        if self.dispatchers:
+            return list(range(len(queue_keys)))
+        awaited = {key for key in set(queue_keys) if self.is_awaited(key)}
+        last = {key: index for index, key in enumerate(queue_keys)}
+        return [
+            index
+            for index, key in enumerate(queue_keys)
+            if key in awaited or (last[key] == index and self.is_watched(key[0]))
+        ]
 
     def _is_shown(self, queue_key: tuple[str, int]) -> bool:
         """Tell whether anybody is to see the messages of a queue."""

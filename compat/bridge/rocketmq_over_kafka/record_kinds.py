@@ -66,8 +66,8 @@ class RecordKind:
     @classmethod
     def of(cls, kind: MessageKind) -> RecordKind | None:
         """Return what messages of a kind become; None if each must be looked at by itself."""
-        if kind.keys_at is not None:
-            return None  # a record's key is another one each time
+        if kind.unique_key_at is not None:
+            return None  # more than the unique key is another one each time
         if kind.sys_flag & COMPRESSED or not kind.text_before.endswith(_NEEDLE):
             return None
         unique_key = b"0" * kind.varying_bytes

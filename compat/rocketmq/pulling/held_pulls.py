@@ -7,6 +7,7 @@ or at its deadline. Whoever is woken is asked again, and is then answered whatev
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 
 import attrs
@@ -104,12 +105,21 @@ class HeldPulls:
             self._forget(pull)
         self._woken += woken
 
-    def wake(self) -> None:
-        """Answer everybody who was marked."""
+    def wake(self, on_answered: Callable[[], None] | None = None) -> None:
+        """
+        Answer everybody who was marked.
+
+        `on_answered` is called whenever all that one owner waited for is answered: whoever hears of
+        it at once has something to do while others are answered.
+        """
         while self._woken:
             woken, self._woken = self._woken, []
+            left = Counter(pull.owner for pull in woken)
             for pull in woken:
                 pull.wake()
+                left[pull.owner] -= 1
+                if on_answered is not None and not left[pull.owner]:
+                    on_answered()
 
     def scan(self) -> None:
         """Look at every queue somebody waits for: what a filter passed over counts now."""

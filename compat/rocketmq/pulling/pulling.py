@@ -342,13 +342,13 @@ def _read(broker: Broker, pull: Pull, message_filter: MessageFilter | None) -> G
                 store.min_queue_offset(pull.topic, pull.queue_id),
                 store.max_queue_offset(pull.topic, pull.queue_id),
             )
-    result = store.get_message(
+    result = broker.shared_reads.get_message(
         pull.group,
         pull.read_topic,
         pull.queue_id,
         pull.queue_offset,
         pull.count_max,
-        message_filter=message_filter,
+        message_filter,
     )
     note_read(broker, pull.group, pull.read_topic, pull.queue_id, result)
     if result is None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from logstore.compat.rocketmq.sending.put_answers import STORED_CODES
+from logstore.compat.rocketmq.sending.recall_handles import encoded_handle
 from logstore.compat.rocketmq.wire.codes import ResponseCode
 from logstore.compat.rocketmq.wire.remoting import VERSION, Response, Serializer, encode_response
 from logstore.segments.rocketmq.messages.message_id import joined_message_ids
@@ -16,6 +17,7 @@ from logstore.segments.rocketmq.putting.put_result import PutMessageStatus
 
 if TYPE_CHECKING:
     from logstore.compat.connection import Chunk
+    from logstore.compat.rocketmq.sending.send_kind import SendKind
     from logstore.compat.rocketmq.wire.refusals import RefusedError
     from logstore.compat.rocketmq.wire.remoting import Answer, Command
     from logstore.segments.rocketmq.messages.host_address import HostAddress
@@ -37,15 +39,17 @@ class SendAnswers:
         self._host_digits = store_host.packed.hex().upper()
         self._can_be_quoted = region.isascii() and region.replace("-", "").isalnum()
         # In the order of Java's hash map.
-        self._middle = f'","TRACE_ON":"{trace}","MSG_REGION":"{region}","queueOffset":"'
+        self._middle = f'","TRACE_ON":"{trace}","MSG_REGION":"{region}","'
         begin = '{"code":0,"extFields":{"queueId":"%d","transactionId":"%b","msgId":"'
+        about = f'","TRACE_ON":"{trace}","MSG_REGION":{_quoted(region)},'
         end = (
-            f'","TRACE_ON":"{trace}","MSG_REGION":{_quoted(region)},'
             '"queueOffset":"%d"},"flag":1,"language":"JAVA","opaque":%d,'
             f'"serializeTypeCurrentRPC":"JSON","version":{VERSION}}}'
         )
-        self._line = f"{begin}{self._host_digits}%016X{end}".encode()
-        self._batch_line = f"{begin}%b{end}".encode()
+        message_id = f"{self._host_digits}%016X"
+        self._line = f"{begin}{message_id}{about}{end}".encode()
+        self._handle_line = f'{begin}{message_id}{about}"recallHandle":"%b",{end}'.encode()
+        self._batch_line = f"{begin}%b{about}{end}".encode()
 
     def stored(
         self,
@@ -60,7 +64,6 @@ class SendAnswers:
         if (
             request.serializer == _JSON
             and result.status is _PUT_OK
-            and recall_handle is None
             and batch_key is None
             and unique_key is not None
             and unique_key.isalnum()
@@ -73,10 +76,11 @@ class SendAnswers:
                 if places is None
                 else joined_message_ids(self._store_host, places)
             )
+            handle = "" if recall_handle is None else f'recallHandle":"{recall_handle}","'
             header = (
                 f'{{"code":0,"extFields":{{"queueId":"{queue_id}","transactionId":"{unique_key}",'
-                f'"msgId":"{message_id}{self._middle}'
-                f'{result.queue_offset}"}},"flag":1,"language":"JAVA","opaque":{request.opaque},'
+                f'"msgId":"{message_id}{self._middle}{handle}'
+                f'queueOffset":"{result.queue_offset}"}},"flag":1,"language":"JAVA","opaque":{request.opaque},'
                 f'"serializeTypeCurrentRPC":"JSON","version":{VERSION}}}'
             ).encode()
             return [_pack_head(4 + len(header), len(header)) + header]
@@ -92,7 +96,7 @@ class SendAnswers:
         )
         return response if request.serializer == _WITHIN else encode_response(request, response)
 
-    def stored_run(self, run: MessageRun, opaques: Sequence[int]) -> bytes:
+    def stored_run(self, run: MessageRun, asked: Sequence[tuple[SendKind, int]]) -> bytes:
         """
         Return the frames that say where the messages of a run stand.
 
@@ -100,12 +104,17 @@ class SendAnswers:
         """
         line, pack = self._line, _pack_head
         frames: list[bytes] = []
-        for (kind, physical_offset, _, queue_offset, key), opaque in zip(
-            run.stored, opaques, strict=True
+        for (kind, physical_offset, _, queue_offset, key), (known, opaque) in zip(
+            run.stored, asked, strict=True
         ):
             if kind.unique_key_at is not None:
                 key = key[kind.unique_key_at]
-            header = line % (kind.queue_id, key, physical_offset, queue_offset, opaque)
+            if known.handle_start is None:
+                header = line % (known.queue_id, key, physical_offset, queue_offset, opaque)
+            else:
+                handle = encoded_handle(known.handle_start, key)
+                places = known.queue_id, key, physical_offset, handle, queue_offset, opaque
+                header = self._handle_line % places
             size_bytes = len(header)
             frames += (pack(4 + size_bytes, size_bytes), header)
         return b"".join(frames)

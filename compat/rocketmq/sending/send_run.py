@@ -1,5 +1,5 @@
 """
-Plain sends of one read of a connection: put with one write, answered with one.
+Sends of one read of a connection: put with one write, answered with one.
 
 A Java client's SEND_MESSAGE_V2 differs from its last one in body, unique key, keys, time and number
 alone. The rest of it, once served in the careful way of
@@ -19,17 +19,17 @@ from logstore.compat.rocketmq.sending.batch_sends import BatchSends
 from logstore.compat.rocketmq.sending.key_places import (
     KEYS_NEEDLE,
     UNIQUE_KEY_NEEDLE,
-    KeyPlaces,
+    arranged,
     without_keys,
 )
 from logstore.compat.rocketmq.sending.put_answers import refusal_of
+from logstore.compat.rocketmq.sending.recall_handles import encoded_handle
+from logstore.compat.rocketmq.sending.send_kind import ExampleSend, SendKind
 from logstore.compat.rocketmq.topics import names
 from logstore.compat.rocketmq.wire.fields import is_plain
 from logstore.compat.rocketmq.wire.refusals import RefusedError
 from logstore.compat.rocketmq.wire.remoting import Command, as_frame
-from logstore.segments.rocketmq.messages.host_address import HostAddress
-from logstore.segments.rocketmq.messages.message_run import MessageKind, MessageRun
-from logstore.segments.rocketmq.messages.system_flags import INNER_BATCH, TRANSACTION_MASK
+from logstore.segments.rocketmq.messages.message_run import MessageRun
 from logstore.segments.rocketmq.putting.put_result import PutMessageStatus
 
 if TYPE_CHECKING:
@@ -40,17 +40,11 @@ if TYPE_CHECKING:
     from logstore.compat.rocketmq.topics.broker_topics import SendRoute
 
 _NEEDLE_LENGTH = len(UNIQUE_KEY_NEEDLE)
-#: what makes a message unusual to the store, wherever it stands in the properties
-_UNUSUAL = (b"DELAY\x01", b"TIMER_", b"INNER_")
-_UNUSUAL_FLAGS = INNER_BATCH | TRANSACTION_MASK
 _KINDS_MAX = 4096
 _INT_MAX = 2**31 - 1
 _TIME_MAX_MS = 2**62
 _NOTHING = memoryview(b"")
 _SEND_MESSAGE_V2 = 310
-if TYPE_CHECKING:
-    #: a kind, where its messages go, and what stands between their keys
-    _Known = tuple[MessageKind, SendRoute, bytes]
 
 
 class SendRun:
@@ -66,11 +60,12 @@ class SendRun:
         #: what is a batch already is put by itself
         self.batches = BatchSends(broker)
         self._run = MessageRun()
-        self._opaques: list[int] = []
+        #: the kind and the number of each of them
+        self._asked: list[tuple[SendKind, int]] = []
         #: something waits for :meth:`finish`
         self.is_filled = False
-        #: by all that stands in a request but body, keys, time and number; None: not plain
-        self._kinds: dict[tuple[Any, ...], _Known | None] = {}
+        #: by all that stands in a request but body, keys, time and number; None: each is looked at
+        self._kinds: dict[tuple[Any, ...], SendKind | None] = {}
         #: requests that were no known kind yet; who sends the like again makes it one
         self._seen: set[tuple[Any, ...]] = set()
         #: what the kinds hold of the broker
@@ -79,7 +74,7 @@ class SendRun:
     def take(self, channel: Channel, header: bytes, body: memoryview) -> bool:
         """Gather a send; False if it is not of a known kind, or not to be answered at once."""
         broker = self._broker
-        if not self._opaques and not self._begin():
+        if not self._asked and not self._begin():
             return False
         try:
             request = orjson.loads(header)
@@ -99,18 +94,17 @@ class SendRun:
                 broker.born_hosts[channel].packed,
             )  # fmt: skip
             known = self._kinds.get(about)
-            if known is None:
-                if about not in self._kinds:
-                    self._learn(about, text, unique_key, keys)
-                return False
-            kind, route, between = known
+            route = broker.topics.routes.get(topic)
+            if known is None or known.span_ms is not None or known.route is not route:
+                known = self._looked_at(about, known, text, unique_key, keys)
+                if known is None:
+                    return False
             opaque = request["opaque"]
             born_ms = _number(fields["g"])
         except (ValueError, KeyError, TypeError, AttributeError):
             return False
         if (
-            broker.topics.routes.get(topic) is not route
-            or not (unique_key.isalnum() and unique_key.isascii())
+            not (unique_key.isalnum() and unique_key.isascii())
             or not (keys is None or (keys.isascii() and "\x01" not in keys))
             or type(opaque) is not int
             or not -_INT_MAX <= opaque <= _INT_MAX
@@ -119,11 +113,10 @@ class SendRun:
         ):
             return False
         varying = unique_key.encode()
-        if keys is not None:
-            pieces = (keys.encode(), between, varying)
-            varying = b"".join(pieces if kind.begins_with_keys else reversed(pieces))
-        self._run.add(kind, body, varying, born_ms)
-        self._opaques.append(opaque)
+        if known.arrangement is not None:
+            varying = arranged(known.arrangement, varying, keys)
+        self._run.add(known.kind, body, varying, born_ms)
+        self._asked.append((known, opaque))
         self.is_filled = True
         return True
 
@@ -153,14 +146,14 @@ class SendRun:
         return True
 
     def _learn(self, about: tuple[Any, ...], text: str, unique_key: str, keys: str | None) -> None:
-        """Make a kind of what is sent a second time, if it is plain."""
+        """Make a kind of what is sent a second time, if that can be."""
         if about not in self._seen:
             # Properties that never come again are not worth a kind.
             if len(self._seen) >= _KINDS_MAX:
                 self._seen.clear()
             self._seen.add(about)
             return
-        topic, queue_id, sys_flag, flag, reconsume_times, batch, oneway, *_, packed = about
+        topic, queue_id, sys_flag, flag, reconsume_times, batch, oneway, *_ = about
         route = self._broker.topics.routes.get(topic)
         if route is None or batch != "false" or oneway != 0 or topic == names.TIMER_TOPIC:
             return
@@ -170,61 +163,83 @@ class SendRun:
         numbers = int(queue_id), int(sys_flag) | route.sys_flag, int(flag), int(reconsume_times)
         if not 0 <= min(numbers) <= max(numbers) <= _INT_MAX or numbers[0] >= route.queue_count:
             return
-        sent = self._broker.property_rewriter.rewrite(text, topic)
-        places = None
-        if sent.unique_key == unique_key and not sent.needs_care:
-            places = KeyPlaces.find(sent.text.encode(), unique_key, keys)
-        kind = None if places is None else self._kind_of(topic, numbers, places, packed)
         if len(self._kinds) >= _KINDS_MAX:
             self._kinds.clear()
-        self._kinds[about] = (
-            None if kind is None or places is None else (kind, route, places.between)
-        )
+        self._kinds[about] = self._kind_of(about, route, text, unique_key, keys)
 
     def _kind_of(
-        self, topic: str, numbers: tuple[int, int, int, int], places: KeyPlaces, packed_host: bytes
-    ) -> MessageKind | None:
-        """Return the kind of messages like this one, None if there are none like it."""
-        queue_id, sys_flag, flag, reconsume_times = numbers
-        text, (begin, end) = places.text, places.varying
-        kind = MessageKind(
-            topic=topic,
-            queue_id=queue_id,
-            flag=flag,
-            sys_flag=sys_flag,
-            reconsume_times=reconsume_times,
-            text_before=text[:begin],
-            example=text[begin:end],
-            text_behind=text[end:],
-            born_host=HostAddress.from_packed(packed_host),
-            store_host=self._broker.store_host,
-            unique_key_at=places.within(places.unique_key) if places.keys else None,
-            keys_at=places.within(places.keys) if places.keys else None,
+        self,
+        about: tuple[Any, ...],
+        route: SendRoute,
+        text: str,
+        unique_key: str,
+        keys: str | None,
+    ) -> SendKind | None:
+        topic, queue_id, sys_flag, flag, reconsume_times, *_, packed_host = about
+        example = ExampleSend(
+            topic,
+            int(queue_id),
+            int(sys_flag) | route.sys_flag,
+            int(flag),
+            int(reconsume_times),
+            packed_host,
+            text,
+            unique_key,
+            keys,
         )
-        is_unusual = kind.sys_flag & _UNUSUAL_FLAGS or any(name in text for name in _UNUSUAL)
-        return None if is_unusual else kind
+        return SendKind.of(self._broker, route, example)
+
+    def _looked_at(
+        self,
+        about: tuple[Any, ...],
+        known: SendKind | None,
+        text: str,
+        unique_key: str,
+        keys: str | None,
+    ) -> SendKind | None:
+        """Return the kind that holds here and now, None where there is none; learn of a new one."""
+        if known is None:
+            if about not in self._kinds:
+                self._learn(about, text, unique_key, keys)
+            return None
+        if self._broker.topics.routes.get(about[0]) is not known.route:
+            del self._kinds[about]  # the next one is looked at anew
+            return None
+        timer, span_ms = self._broker.store.putting.timer, known.span_ms
+        if timer is not None and timer.has_limit:
+            return None
+        now_ms = self._broker.host.clock.wall_ms()
+        if span_ms is None or span_ms[0] <= now_ms <= span_ms[1]:
+            return known
+        found = self._kind_of(about, known.route, text, unique_key, keys)
+        if found is not None:
+            self._kinds[about] = found
+        return found
 
     def finish(self) -> list[Chunk]:
         """Put what was gathered; return the answers to sends, in their order, then the others'."""
         self.is_filled = False
-        answers = self._finish_sends() if self._opaques else []
+        answers = self._finish_sends() if self._asked else []
         if "acks" in self.__dict__ and self.acks.is_filled:
             answers += self.acks.finish()
         return answers
 
     def _finish_sends(self) -> list[Chunk]:
-        run, opaques = self._run, self._opaques
-        self._run, self._opaques = MessageRun(), []
+        run, asked = self._run, self._asked
+        self._run, self._asked = MessageRun(), []
         broker = self._broker
         if broker.store.put_run(run):
-            return [broker.send_answers.stored_run(run, opaques)]
+            return [broker.send_answers.stored_run(run, asked)]
         answers: list[Chunk] = []
-        for draft, opaque in zip(run.drafts(), opaques, strict=True):
+        for draft, (known, opaque) in zip(run.drafts(), asked, strict=True):
             result = broker.store.put_message(draft)
             request = Command(_SEND_MESSAGE_V2, opaque, 0, "JAVA", 0, None, {}, _NOTHING, 0)
             if result.status is PutMessageStatus.PUT_OK:
-                key = draft.unique_key
-                stored = broker.send_answers.stored(request, result, draft.queue_id, key)
+                key, handle = draft.unique_key or "", None
+                if known.handle_start is not None:
+                    handle = encoded_handle(known.handle_start, key.encode()).decode()
+                queue_id = known.queue_id
+                stored = broker.send_answers.stored(request, result, queue_id, key, handle)
                 answers += as_frame(request, stored)
             else:
                 refusal = RefusedError(*refusal_of(broker, result.status))

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 import attrs
 
 from logstore.compat.rocketmq.replication.stored_wait import when_stored
+from logstore.compat.rocketmq.sending.half_messages import HALF_QUEUE_ID, half_text
 from logstore.compat.rocketmq.sending.put_answers import refusal_of
 from logstore.compat.rocketmq.sending.recall_handles import recall_handle
+from logstore.compat.rocketmq.sending.sent_properties import with_properties
 from logstore.compat.rocketmq.topics import names
 from logstore.compat.rocketmq.topics.broker_topics import READ_WRITE, unit_sys_flag
 from logstore.compat.rocketmq.wire.codes import RequestCode, ResponseCode
@@ -31,13 +33,10 @@ from logstore.segments.rocketmq.messages.properties import (
     INNER_NUMBER,
     KEYS,
     POP_CHECK,
-    REAL_QUEUE_ID,
-    REAL_TOPIC,
     TIMER_DELAY_MS,
     TIMER_DELAY_SECONDS,
     TIMER_DELIVER_MS,
     TIMER_OUT_MS,
-    TRANSACTION_ID,
     UNIQUE_KEY,
     WAIT,
     encode_properties,
@@ -414,17 +413,13 @@ class _Place:
 
 def _place_of_dead_letter(broker: Broker, retry_topic: str, text: str) -> _Place:
     topic = names.dlq_topic(retry_topic[len(names.RETRY_PREFIX) :])
-    return _Place(broker.topics.ensure(topic, 1), topic, 0, _with(text, {DELAY: "-1"}))
+    return _Place(broker.topics.ensure(topic, 1), topic, 0, with_properties(text, {DELAY: "-1"}))
 
 
 def _place_of_half(place: _Place, unique_key: str) -> _Place:
     """Return where the half message goes that stands for one of a transaction."""
-    added = {
-        TRANSACTION_ID: unique_key,
-        REAL_TOPIC: place.topic,
-        REAL_QUEUE_ID: str(place.queue_id),
-    }
-    return _Place(place.config, names.HALF_TOPIC, 0, _with(place.text, added))
+    text = half_text(place.text, unique_key, place.topic, place.queue_id)
+    return _Place(place.config, names.HALF_TOPIC, HALF_QUEUE_ID, text)
 
 
 def _placed_by_priority(place: _Place, config: TopicConfig, queue_id: int) -> tuple[_Place, int]:
@@ -449,11 +444,6 @@ def _check_transactions(broker: Broker) -> None:
             ResponseCode.NO_PERMISSION,
             f"the broker[{broker.settings.ip1}] sending transaction message is forbidden",
         )
-
-
-def _with(text: str, added: Mapping[str, str]) -> str:
-    found = {**parse_properties(text.encode()), **added}
-    return encode_properties(found, capacity=HASH_MAP_CAPACITY_5).decode()
 
 
 def _delay_level(text: str) -> int:

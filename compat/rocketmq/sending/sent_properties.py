@@ -9,7 +9,7 @@ for each sequence of names.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import attrs
 
@@ -183,3 +183,9 @@ class PropertyRewriter:
 
 def _is_true(piece: str) -> bool:
     return piece.partition("\x01")[2].lower() == "true"
+
+
+def with_properties(text: str, added: Mapping[str, str]) -> str:
+    """Return properties as a broker stores them that puts more into their map."""
+    found = {**parse_properties(text.encode()), **added}
+    return encode_properties(found, capacity=HASH_MAP_CAPACITY_5).decode()

@@ -220,9 +220,9 @@ class BrokerTopics:
         if is_plain and self._settings.permission & PERM_WRITE:
             queue_count = max(config.read_queue_count, config.write_queue_count)
             sys_flag = MULTI_TAGS if config.topic_filter_type == "MULTI_TAG" else 0
-            self.routes[config.topic_name] = SendRoute(
-                queue_count, sys_flag, attributes.get("queue.type") == "BatchCQ"
-            )
+            route = SendRoute(queue_count, sys_flag, attributes.get("queue.type") == "BatchCQ")
+            if self.routes.get(config.topic_name) != route:  # whoever knows it knows it by itself
+                self.routes[config.topic_name] = route
 
     def put(self, config: TopicConfig) -> None:
         """

@@ -42,7 +42,7 @@ class Outbox:
         """End what :meth:`hold` began; the outermost one sends."""
         self._depth -= 1
         if not self._depth and self._due:
-            self._send_all()
+            self.send_now()
 
     def send(self, on_output: Callable[[], None]) -> None:
         """Call `on_output` now, or once at the end of the outermost block."""
@@ -51,7 +51,8 @@ class Outbox:
         else:
             on_output()
 
-    def _send_all(self) -> None:
+    def send_now(self) -> None:
+        """Send what was gathered so far; a block that is open goes on."""
         while self._due:
             due, self._due = self._due, {}
             for on_output in due:

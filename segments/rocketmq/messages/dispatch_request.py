@@ -190,13 +190,19 @@ def dispatched_tags_code(
 ) -> int:
     """Return the tags code of a consume queue unit: a hash, or when a delayed message is due."""
     if topic == SCHEDULE_TOPIC and deliver_time is not None:
-        level = find_property(properties_text, _DELAY)
-        if level is not None and _number(level, 32) > 0:
-            return deliver_time(_number(level, 32), store_timestamp_ms)
+        level = delay_level(properties_text)
+        if level > 0:
+            return deliver_time(level, store_timestamp_ms)
     if _TAGS not in properties_text:
         return 0
     tags = find_property(properties_text, _TAGS)
     return 0 if tags is None else tags_code(tags)
+
+
+def delay_level(properties_text: bytes) -> int:
+    """Return the delay level that properties tell, 0 or less for none."""
+    level = find_property(properties_text, _DELAY)
+    return 0 if level is None else _number(level, 32)
 
 
 def read_dispatch_request(

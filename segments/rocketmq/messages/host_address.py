@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import struct
+from functools import lru_cache
 
 import attrs
 
@@ -44,10 +45,11 @@ class HostAddress:
         text = host.strip("[]").partition("%")[0]
         return cls(ipaddress.ip_address(text).packed, port)
 
-    @classmethod
-    def from_packed(cls, packed: bytes) -> HostAddress:
+    @staticmethod
+    @lru_cache(maxsize=4096)
+    def from_packed(packed: bytes) -> HostAddress:
         """Return the address that stands in 8 or 20 bytes of a message."""
-        return cls(packed[:-4], _PORT.unpack(packed[-4:])[0])
+        return HostAddress(packed[:-4], _PORT.unpack(packed[-4:])[0])
 
     @property
     def is_ipv6(self) -> bool:

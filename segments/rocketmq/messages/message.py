@@ -11,7 +11,6 @@ checkMessageAndReturnSize``.
 from __future__ import annotations
 
 import zlib
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -96,11 +95,17 @@ class Message:
     size_bytes: int
     body_crc: int
     version: MessageVersion = MessageVersion.V1
+    #: parsed when they are first asked for (a cached property costs more than that here)
+    _properties: dict[str, str] | None = attrs.field(default=None, init=False, eq=False, repr=False)
 
-    @cached_property
+    @property
     def properties(self) -> dict[str, str]:
         """The properties by name."""
-        return parse_properties(self.properties_text)
+        found = self._properties
+        if found is None:
+            found = parse_properties(self.properties_text)
+            object.__setattr__(self, "_properties", found)
+        return found
 
     @property
     def tags(self) -> str | None:

@@ -1,9 +1,10 @@
 """
-A run of plain messages on their way into the commit log: one write for all that came at a time.
+A run of like messages on their way into the commit log: one write for all that came at a time.
 
 What producers send in one moment goes to many queues, one record each, as if each had been put by
 itself; but all of it is put together, written and dispatched in a few steps. Only messages with a
-unique key and without anything unusual go into a run: no delay, transaction or inner batch.
+unique key go into a run, and what is to come later only as it waits, redirected already; no inner
+batch, and nothing that ends a transaction.
 """
 
 from __future__ import annotations
@@ -12,7 +13,12 @@ import zlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from logstore.segments.rocketmq.messages.dispatch_request import DispatchRequest
+from logstore.segments.rocketmq.messages.dispatch_request import (
+    SCHEDULE_TOPIC,
+    DeliverTime,
+    DispatchRequest,
+    delay_level,
+)
 from logstore.segments.rocketmq.messages.message_draft import (
     CommitLogDraft,
     MessageDraft,
@@ -41,12 +47,14 @@ class MessageKind:
     What many messages have in common: queue, flags, and all properties but those that are keys.
 
     The properties of a message are `text_before`, what varies, `text_behind`. That is the unique
-    key, or all from there to the value of ``KEYS`` or the other way round: `unique_key_at` and
-    `keys_at` are their places in it. It is as long in every message of the kind.
+    key, or all from the first to the last place where that and the value of ``KEYS`` stand:
+    `unique_key_at` and `keys_at` are their places in it. It has one length in all messages of a
+    kind.
     """
 
     __slots__ = (
         "born_host",
+        "delay_level",
         "flag",
         "frame_bytes",
         "keys",
@@ -104,6 +112,10 @@ class MessageKind:
         self.queue_key = topic, queue_id
         self.tags = find_property(model.properties_text, _TAGS)
         self.tags_code = 0 if self.tags is None else tags_code(self.tags)
+        #: of messages that wait for it: when they are due takes the place of the tags code; else 0
+        self.delay_level = 0
+        if topic == SCHEDULE_TOPIC:
+            self.delay_level = max(delay_level(model.properties_text), 0)
         #: the value of ``KEYS`` where it is the same in all messages of the kind
         self.keys = find_property(model.properties_text, _KEYS) if keys_at is None else None
         #: bytes of a record beside its body
@@ -113,11 +125,6 @@ class MessageKind:
         #: what stands between body and that which varies
         self.middle = model.topic_field + PROPERTIES_SIZE.pack(model.properties_size_bytes)
         self.middle += text_before
-
-    @property
-    def begins_with_keys(self) -> bool:
-        """Tell whether keys vary that stand before the unique key."""
-        return self.keys_at is not None and self.keys_at.start == 0
 
     def keys_of(self, varying: bytes) -> bytes | None:
         """Return the value of ``KEYS`` of a message, None if it has none."""
@@ -256,7 +263,15 @@ class MessageRun(CommitLogDraft):
         self._messages = []
         self._queue_offsets = {}
 
-    def dispatch_request(self, index: int) -> DispatchRequest:
+    def tags_code_of(self, kind: MessageKind, deliver_time: DeliverTime | None) -> int:
+        """Return what the units of a kind have: a hash of tags, or when they are due."""
+        if kind.delay_level and deliver_time is not None:
+            return deliver_time(kind.delay_level, self.store_timestamp_ms)
+        return kind.tags_code
+
+    def dispatch_request(
+        self, index: int, deliver_time: DeliverTime | None = None
+    ) -> DispatchRequest:
         """Return the request for one message, once they are stamped."""
         kind, physical_offset, size_bytes, queue_offset, varying = self.stored[index]
         return DispatchRequest(
@@ -264,7 +279,7 @@ class MessageRun(CommitLogDraft):
             kind.queue_id,
             physical_offset,
             size_bytes,
-            kind.tags_code,
+            self.tags_code_of(kind, deliver_time),
             self.store_timestamp_ms,
             queue_offset,
             kind.sys_flag,

@@ -22,7 +22,9 @@ from logstore.segments.rocketmq.messages.properties import (
 from logstore.segments.rocketmq.messages.properties_shape import is_plain, take_apart
 from logstore.segments.rocketmq.messages.system_flags import (
     INNER_BATCH,
+    TRANSACTION_COMMIT,
     TRANSACTION_MASK,
+    TRANSACTION_NONE,
     is_queued,
 )
 from logstore.segments.rocketmq.putting.put_redirection import (
@@ -58,8 +60,10 @@ _LOCK_TIME_MS_MAX = 10_000_000
 _DELAY, _TIMER, _INNER = DELAY_NEEDLE, TIMER_NEEDLE, b"INNER_"
 _BLANK_BYTES = 8
 _PUT_OK = PutMessageStatus.PUT_OK
-#: messages that are more than appended and queued
+#: by these messages may be more than appended and queued, or less, but for those of no transaction
+#: or of one that is committed
 _UNUSUAL_FLAGS = INNER_BATCH | TRANSACTION_MASK
+_USUAL_FLAGS = (TRANSACTION_NONE, TRANSACTION_COMMIT)
 
 
 class PutPath:
@@ -139,7 +143,7 @@ class PutPath:
         if (
             queue_offset is None
             or draft.size_bytes > self._usual_bytes_max
-            or draft.sys_flag & _UNUSUAL_FLAGS
+            or draft.sys_flag & _UNUSUAL_FLAGS not in _USUAL_FLAGS
             or not self.running_flags.is_writeable
             or self.begin_time_in_lock_ms
             or self.closed_reason

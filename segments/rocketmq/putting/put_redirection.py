@@ -18,6 +18,8 @@ from logstore.segments.rocketmq.putting.put_rules import PutRules, RefusedPutErr
 from logstore.segments.rocketmq.settings.delay_levels import SCHEDULE_TOPIC
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from logstore.segments.rocketmq.messages.message_draft import MessageDraft
     from logstore.segments.rocketmq.messages.own_properties import OwnProperties
 
@@ -70,7 +72,7 @@ def _redirect_timed(
         return
     if names.TIMER_OUT_MS in found:
         return
-    deliver_ms = _deliver_ms(found, now_ms)
+    deliver_ms = delivery_ms(found, now_ms)
     if deliver_ms is None:
         return
     if not rules.has_timer_wheel:
@@ -95,8 +97,14 @@ def _redirect_timed(
     draft.replace_topic(TIMER_TOPIC, 0)
 
 
-def _deliver_ms(found: dict[str, str], now_ms: int) -> int | None:
-    """Return when a message is to be delivered, None if it does not say."""
+def delivery_ms(found: Mapping[str, str], now_ms: int) -> int | None:
+    """
+    Return when a message with these properties is to be delivered, None if it does not say.
+
+    Raises:
+        RefusedPutError: what it says is no time.
+
+    """
     for name, unit_ms, start_ms in (
         (names.TIMER_DELAY_SECONDS, 1000, now_ms),
         (names.TIMER_DELAY_MS, 1, now_ms),

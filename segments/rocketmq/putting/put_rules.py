@@ -23,6 +23,11 @@ class RefusedPutError(Exception):
 class TimerGate(Protocol):
     """The time wheel, as far as putting a message with a delivery time needs it."""
 
+    @property
+    def has_limit(self) -> bool:
+        """Tell whether there are times for which it may take no more messages."""
+        ...
+
     def is_full_at(self, deliver_ms: int) -> bool:
         """Tell whether the wheel takes no more messages for that time (``isReject``)."""
         ...

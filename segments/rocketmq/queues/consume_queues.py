@@ -274,7 +274,7 @@ class ConsumeQueues:
                 not is_plain
                 or not isinstance(queue, ConsumeQueue)
                 or queue.ext is not None
-                or draft.sys_flag & TRANSACTION_MASK
+                or not is_queued(draft.sys_flag)
             ):
                 self.dispatch(request_of(draft, deliver_time))
                 last = None
@@ -292,7 +292,7 @@ class ConsumeQueues:
             self.last_store_timestamp_ms = last.store_timestamp_ms
             self.last_physical_offset = last.physical_offset
 
-    def dispatch_run(self, run: MessageRun) -> None:
+    def dispatch_run(self, run: MessageRun, deliver_time: DeliverTime | None = None) -> None:
         """Give all messages of a run their units."""
         by_key, unwritten = self.by_key, self._unwritten
         is_plain = not self.multi_dispatch.is_enabled
@@ -300,10 +300,13 @@ class ConsumeQueues:
             kind, physical_offset, size_bytes, queue_offset, _ = message
             queue = by_key.get(kind.queue_key)
             if is_plain and isinstance(queue, ConsumeQueue) and queue.ext is None:
-                queue.put(physical_offset, size_bytes, kind.tags_code, queue_offset)
+                code = kind.tags_code
+                if kind.delay_level:
+                    code = run.tags_code_of(kind, deliver_time)
+                queue.put(physical_offset, size_bytes, code, queue_offset)
                 unwritten[queue] = None
             else:
-                self.dispatch(run.dispatch_request(place))
+                self.dispatch(run.dispatch_request(place, deliver_time))
         self.last_store_timestamp_ms = run.store_timestamp_ms
         self.last_physical_offset = run.stored[-1][1]
 

@@ -116,8 +116,16 @@ def extent_at(
     (``selectOneMessageByOffset``). That a message stands there is not checked: what is read as its
     length may be 0.
     """
-    low, end = commit_log.min_physical_offset, commit_log.max_physical_offset
-    if not low <= physical_offset <= end - 4:
+    found_bytes = _size_at(commit_log, physical_offset, size_bytes)
+    return None if found_bytes is None else commit_log.extent(physical_offset, found_bytes)
+
+
+def _size_at(
+    commit_log: ReadableCommitLog, physical_offset: int, size_bytes: int | None
+) -> int | None:
+    """Return the length of the message that starts at `physical_offset`, None if none can."""
+    end = commit_log.max_physical_offset
+    if not commit_log.min_physical_offset <= physical_offset <= end - 4:
         return None
     if size_bytes is None:
         size = commit_log.read(physical_offset, 4)
@@ -128,7 +136,7 @@ def extent_at(
     is_in_file = physical_offset % file_size + size_bytes <= file_size
     if size_bytes < 0 or physical_offset + size_bytes > end or not is_in_file:
         return None
-    return commit_log.extent(physical_offset, size_bytes)
+    return size_bytes
 
 
 def message_at(
@@ -139,11 +147,12 @@ def message_at(
 
     (``lookMessageByOffset``)
     """
-    extent = extent_at(commit_log, physical_offset, size_bytes)
-    if extent is None:
+    found_bytes = _size_at(commit_log, physical_offset, size_bytes)
+    if found_bytes is None:
         return None
     try:
-        message = decode_message(extent.read(), verify_crc=False)
+        data = commit_log.read(physical_offset, found_bytes)
+        message = decode_message(data, verify_crc=False)
     except CorruptMessageError:
         return None
     return message if message.physical_offset == physical_offset else None

@@ -22,9 +22,9 @@ class DataVersion:
     counter: int = 0
     state_version: int = 0
 
-    def next(self, now_ms: int, state_version: int = 0) -> DataVersion:
-        """Return the version after one more change."""
-        return DataVersion(now_ms, self.counter + 1, state_version)
+    def next(self, now_ms: int, state_version: int = 0, *, count: int = 1) -> DataVersion:
+        """Return the version after one more change, or so many."""
+        return DataVersion(now_ms, self.counter + count, state_version)
 
     def to_json(self, release: Release = Release.V5) -> dict[str, Any]:
         """Return the fields by Java's names."""

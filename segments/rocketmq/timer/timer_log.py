@@ -38,23 +38,34 @@ _STEP_BYTES = TIMER_UNIT_BYTES * 20_000
 
 @attrs.frozen
 class TimerUnitEntry:
-    """A unit at its place in the log; draft and entry of the core in one."""
+    """Units in a row at their place in the log; draft and entry of the core in one."""
 
     data: bytes
     base_offset: int = 0
 
     max_timestamp_ms = -1
-    offset_count = TIMER_UNIT_BYTES
-    size_bytes = TIMER_UNIT_BYTES
+
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes they take."""
+        return len(self.data)
+
+    @property
+    def offset_count(self) -> int:
+        """The same: an offset is a byte."""
+        return len(self.data)
 
     @property
     def next_offset(self) -> int:
-        """The timer offset behind it."""
-        return self.base_offset + TIMER_UNIT_BYTES
+        """The timer offset behind them."""
+        return self.base_offset + len(self.data)
 
     def stamped(self, base_offset: int) -> TimerUnitEntry:
-        """Return the unit at its place."""
+        """Return the units at their place."""
         return TimerUnitEntry(self.data, base_offset)
+
+
+_ONE_UNIT = TimerUnitEntry(bytes(TIMER_UNIT_BYTES))
 
 
 class TimerLogFile(MappedFile[TimerUnitEntry]):
@@ -188,9 +199,11 @@ class TimerLog:
         """Everything below is durable."""
         return 0 if self._queue is None else self._queue.recovery_point
 
-    def append(self, unit: TimerUnit) -> int:
+    def reserve(self, count: int) -> tuple[int, int]:
         """
-        Append a unit and return its timer offset.
+        Return where the next unit will stand, and how many of `count`, one at least, go there.
+
+        The others go into the next file.
 
         Raises:
             WriteFailedError: the disk refused; the log is as before.
@@ -202,10 +215,25 @@ class TimerLog:
                 queue = self._open()
             except OSError as error:
                 raise WriteFailedError(f"{self.directory}: {error.strerror or error}") from error
-        entry = TimerUnitEntry(unit.encode())
-        timer_offset = queue.reserve(entry)
-        queue.append(entry.stamped(timer_offset))
-        return timer_offset
+        timer_offset = queue.reserve(_ONE_UNIT)
+        room_bytes = self.file_size_bytes - queue.active.end_position - BLANK.size
+        return timer_offset, min(count, room_bytes // TIMER_UNIT_BYTES)
+
+    def append(self, units: bytes) -> int:
+        """
+        Append units with one write and return the timer offset of the first one.
+
+        Ask :meth:`reserve` first for how many there is room.
+
+        Raises:
+            WriteFailedError: the disk refused; the log is as before.
+
+        """
+        queue = self._queue
+        assert queue is not None, "reserve() has made it"
+        entry = TimerUnitEntry(units, queue.next_offset)
+        queue.append(entry)
+        return entry.base_offset
 
     def unit_at(self, timer_offset: int) -> TimerUnit | None:
         """Return the unit at a timer offset, None if none stands there (any more)."""

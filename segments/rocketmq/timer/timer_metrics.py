@@ -39,11 +39,11 @@ class TimerMetrics(JsonTable):
         found = self.by_topic.get(topic)
         return 0 if found is None else found.count
 
-    def add(self, topic: str, change: int) -> None:
-        """Count a message that came (1) or went (-1)."""
+    def add(self, topic: str, change: int, times: int = 1) -> None:
+        """Count a message that came (1) or went (-1), or what so many `times` that sums to."""
         now_ms = self.host.clock.wall_ms()
         self.by_topic[topic] = TimerMetric(self.count(topic) + change, now_ms)
-        self.data_version = self.data_version.next(now_ms)
+        self.data_version = self.data_version.next(now_ms, count=times)
         self.is_dirty = True
 
     def forget(self, topic: str) -> None:

@@ -17,6 +17,8 @@ from logstore.segments.rocketmq.messages.properties import (
     TIMER_ENQUEUE_MS,
     TIMER_OUT_MS,
     TIMER_ROLL_TIMES,
+    find_property,
+    property_needle,
 )
 from logstore.segments.rocketmq.putting.put_redirection import TIMER_TOPIC
 from logstore.segments.rocketmq.timer.timer_wheel import SLOT_COUNT
@@ -35,6 +37,7 @@ __all__ = [
 
 #: the enqueue time of a message that was due before it came into the wheel
 NEVER_ENQUEUED_MS = (1 << 63) - 1
+_DUE = property_needle(TIMER_OUT_MS)
 _BLANK_SLOTS = 60
 _CONGESTION_OFF = (1 << 31) - 1
 _PRECISIONS_MS = (100, 200, 500, 1000)
@@ -75,6 +78,11 @@ class TimerSettings:
         )
 
     @property
+    def has_congestion(self) -> bool:
+        """Tell whether there is a limit to how many messages are due at one tick."""
+        return self.congestion_count < _CONGESTION_OFF
+
+    @property
     def roll_after_ms(self) -> int:
         """Messages due later than this go round: they come into the timer topic once more."""
         return self.roll_slots * self.precision_ms
@@ -108,8 +116,8 @@ def properties_when_due(
 
 def due_ms_of(message: Message) -> int | None:
     """Return when a message of the timer topic is due, None where it does not say."""
-    text = message.properties.get(TIMER_OUT_MS, "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
+    text = find_property(message.properties_text, _DUE)
+    return int(text) if text is not None and text.isdigit() and len(text) < 19 else None
 
 
 def is_unit_of(unit: TimerUnit, message: Message) -> bool:

@@ -16,11 +16,6 @@ from typing import TYPE_CHECKING, Protocol
 import attrs
 
 from logstore.errors import CorruptEntryError, CorruptFileError, WriteFailedError
-from logstore.segments.rocketmq.messages.java_strings import java_hash
-from logstore.segments.rocketmq.messages.properties import (
-    REAL_TOPIC,
-    TIMER_DELETE_UNIQUE_KEY,
-)
 from logstore.segments.rocketmq.queues.consume_queue_unit import UNIT
 from logstore.segments.rocketmq.timer.due_tick import DueTick
 from logstore.segments.rocketmq.timer.timer_checkpoint import TimerCheckpoint
@@ -38,13 +33,11 @@ from logstore.segments.rocketmq.timer.timer_steps import (
     TimerSync,
 )
 from logstore.segments.rocketmq.timer.timer_unit import (
-    DELETE,
-    PUT,
-    ROLL,
     TIMER_UNIT_BYTES,
     TimerUnit,
 )
 from logstore.segments.rocketmq.timer.timer_wheel import TimerWheel
+from logstore.segments.rocketmq.timer.unit_batch import UnitBatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -256,6 +249,9 @@ class TimerStore:
             self.move_write_time()
             return None
         late: list[TimerDelivery] = []
+        batch = UnitBatch(
+            self.wheel, self.log, self.metrics, self.write_time_ms, self.settings.roll_slots
+        )
         for queue_offset, unit in enumerate(UNIT.iter_unpack(units), start):
             physical_offset, size_bytes, _ = unit
             message = self._message_at(physical_offset, size_bytes)
@@ -268,42 +264,9 @@ class TimerStore:
                 now_ms = self.host.clock.wall_ms()
                 late.append(TimerDelivery.of(message, NEVER_ENQUEUED_MS, now_ms, is_roll=False))
             else:
-                self.enqueue_one(message, physical_offset, size_bytes, due_ms)
+                batch.add(message, physical_offset, size_bytes, due_ms)
+        batch.put()
         return EnqueueStep(start + len(units) // UNIT.size, late)
-
-    def enqueue_one(
-        self, message: Message, physical_offset: int, size_bytes: int, due_ms: int
-    ) -> None:
-        """Give one message a unit in the log and a place in its slot (``doEnqueue``)."""
-        write_ms, precision_ms = self.write_time_ms, self.wheel.precision_ms
-        magic, roll_slots = PUT, self.settings.roll_slots
-        if due_ms - write_ms >= roll_slots * precision_ms:
-            magic |= ROLL
-            # The last round is never a short one.
-            is_short = (
-                due_ms - write_ms - roll_slots * precision_ms < roll_slots // 3 * precision_ms
-            )
-            due_ms = write_ms + (roll_slots // 2 if is_short else roll_slots) * precision_ms
-        is_delete = TIMER_DELETE_UNIQUE_KEY in message.properties
-        if is_delete:
-            magic |= DELETE
-        topic = message.properties.get(REAL_TOPIC)
-        slot = self.wheel.slot(due_ms)
-        unit = TimerUnit(
-            slot.last_timer_offset,
-            magic,
-            write_ms,
-            due_ms - write_ms,
-            physical_offset,
-            size_bytes,
-            0 if topic is None else java_hash(topic),
-        )
-        timer_offset = self.log.append(unit)
-        first = timer_offset if slot.first_timer_offset == -1 else slot.first_timer_offset
-        change = -1 if is_delete else 1
-        self.wheel.put(due_ms, first, timer_offset, slot.count + change, max(slot.magic, 0))
-        if topic is not None:
-            self.metrics.add(topic, change)
 
     def commit_enqueue(self, step: EnqueueStep) -> None:
         """Say that what was late in a step is put."""
@@ -347,6 +310,11 @@ class TimerStore:
     def congestion(self, due_ms: int) -> int:
         """Return how many messages the slot of a time holds (``getCongestNum``)."""
         return self.wheel.slot(due_ms).count
+
+    @property
+    def has_limit(self) -> bool:
+        """Tell whether slots can be full (``timerCongestNumEachSlot``)."""
+        return self.settings.has_congestion
 
     def is_full_at(self, deliver_ms: int) -> bool:
         """

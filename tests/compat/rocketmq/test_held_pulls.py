@@ -60,6 +60,15 @@ def test_an_arrival_wakes_whoever_waits_for_it(stage: Stage) -> None:
     assert (stage.woken, len(stage.pulls)) == (["here", "further on"], 0)
 
 
+def test_an_owner_hears_of_it_once_all_that_is_his_is_answered(stage: Stage) -> None:
+    """Answers to one owner go together, those to others do not wait for them."""
+    for name, owner in (("a1", "a"), ("b1", "b"), ("a2", "a"), ("c1", "c")):
+        stage.hold(name, owner=owner)
+    stage.pulls.arrived("t", 0, 6, 0)
+    stage.pulls.wake(lambda: stage.woken.append("sent"))
+    assert stage.woken == ["a1", "b1", "sent", "a2", "sent", "c1", "sent"]
+
+
 def test_an_arrival_elsewhere_wakes_nobody(stage: Stage) -> None:
     """Messages of other queues and topics leave a pull alone."""
     stage.hold("here")

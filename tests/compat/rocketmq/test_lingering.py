@@ -91,6 +91,21 @@ def test_large_messages_are_not_kept_waiting() -> None:
     assert broker.store.max_queue_offset(TOPIC, 0) == 2
 
 
+@pytest.mark.parametrize("properties", ["DELAY\x011\x02", "TIMER_DELAY_MS\x011500\x02"])
+def test_what_the_broker_delivers_waits_for_more(properties: str) -> None:
+    """Messages that are to come later come into their queue together, with the next tick."""
+    broker, peer, clock = a_lingering_broker({"timerWheelEnable": "true"})
+    topic = "SCHEDULE_TOPIC_XXXX" if properties.startswith("DELAY") else "rmq_sys_wheel_timer"
+    for _ in range(3):
+        assert peer.produce(properties=properties).code == 0
+        broker.timers.run()
+    assert broker.store.max_queue_offset(topic, 0) == 0
+    broker.start_housekeeping()
+    clock.advance(100)
+    broker.timers.run()
+    assert broker.store.max_queue_offset(topic, 0) == 3
+
+
 def test_who_has_put_nothing_leaves_nothing_to_do() -> None:
     """A read of questions alone sets no timer."""
     broker, peer, _ = a_lingering_broker()

@@ -18,6 +18,7 @@ KEPT = {
     "compat.rocketmq.sending.sent_properties._Shape",
     "compat.rocketmq.sending.sent_properties.PropertyRewriter._shapes",
     "compat.rocketmq.sending.sent_properties.PropertyRewriter._plans",
+    "compat.rocketmq.sending.send_kind.SendKind",
     "compat.rocketmq.sending.send_run.SendRun._seen",
     "compat.rocketmq.sending.send_run.SendRun._kinds",
     "compat.rocketmq.topics.broker_topics.SendRoute",

@@ -27,6 +27,18 @@ def test_in_a_block_each_is_sent_once_at_its_end() -> None:
     assert sent == ["a", "b"]
 
 
+def test_in_a_block_what_is_there_may_go_at_once() -> None:
+    """What comes behind it is sent at the end, as ever."""
+    outbox, sent = Outbox(), list[str]()
+    with outbox.gathering():
+        outbox.send(lambda: sent.append("a"))
+        outbox.send_now()
+        assert sent == ["a"]
+        outbox.send(lambda: sent.append("b"))
+        assert sent == ["a"]
+    assert sent == ["a", "b"]
+
+
 def test_what_sending_leads_to_is_sent_too() -> None:
     """Somebody who is sent to may have something to say to others."""
     outbox, sent = Outbox(), list[str]()

@@ -287,3 +287,20 @@ def test_who_does_not_wait_is_not_shown_messages(host: SimulatedHost) -> None:
         store.put_batch(batch(b"a", b"b", queue_id=queue_id))
     assert store.dispatch() == 9
     assert heard == [("TopicTest", 1)] * 3
+
+
+def test_of_what_comes_together_to_a_watched_queue_the_last_is_told(host: SimulatedHost) -> None:
+    """Whoever waits for a queue sees every message, whoever watches a topic that there are some."""
+    store = small_store(host, settings=ROOMY)
+    told: list[tuple[str, int]] = []
+    store.add_arrival_listener(lambda request: told.append((request.topic, request.queue_offset)))
+    store.dispatching.is_awaited = lambda queue: queue[0] == "awaited"
+    store.dispatching.is_watched = lambda topic: topic == "watched"
+    for _ in range(2):
+        for topic in ("awaited", "watched", "unknown") * 3:
+            assert store.put_message(draft(topic=topic)).is_ok
+        store.dispatch()
+    assert told == [
+        *(("awaited", 0), ("awaited", 1), ("awaited", 2), ("watched", 2)),
+        *(("awaited", 3), ("awaited", 4), ("awaited", 5), ("watched", 5)),
+    ]

@@ -385,6 +385,8 @@ def test_a_wheel_that_is_full_there_takes_no_more(host: SimulatedHost) -> None:
     class FullWheel:
         """Has no room at all."""
 
+        has_limit = True
+
         def is_full_at(self, deliver_ms: int) -> bool:
             """Say so."""
             return deliver_ms > 0

@@ -28,6 +28,12 @@ def unit_of(number: int) -> TimerUnit:
     return TimerUnit(-1, 1, 1000, 5000 + number, number * 100, 100, 7)
 
 
+def append(log: TimerLog, number: int) -> int:
+    """Append one such unit."""
+    assert log.reserve(3)[1] >= 1
+    return log.append(unit_of(number).encode())
+
+
 def test_slot_of_its_tick() -> None:
     """A slot is that of one tick; the same place in another round of the ring is empty."""
     wheel = wheel_of(SimulatedHost())
@@ -134,7 +140,7 @@ def test_log_over_files() -> None:
     host = SimulatedHost()
     log = TimerLog(host, "/store/timerlog", file_size_bytes=300)
     assert not host.fs.exists("/store/timerlog")
-    places = [log.append(unit_of(number)) for number in range(12)]
+    places = [append(log, number) for number in range(12)]
     assert places == [number // 5 * 300 + number % 5 * 52 for number in range(12)]
     assert [log.unit_at(place) for place in places] == [unit_of(number) for number in range(12)]
     assert list(log.units()) == [(place, unit_of(n)) for n, place in enumerate(places)]
@@ -150,7 +156,7 @@ def test_log_over_files() -> None:
     log.close()
     again = TimerLog(host, "/store/timerlog", file_size_bytes=300)
     assert again.max_timer_offset == log.max_timer_offset
-    assert again.append(unit_of(12)) == 600 + 2 * 52
+    assert append(again, 12) == 600 + 2 * 52
 
 
 def test_log_after_power_loss() -> None:
@@ -158,16 +164,16 @@ def test_log_after_power_loss() -> None:
     host = SimulatedHost()
     log = TimerLog(host, "/store/timerlog", file_size_bytes=300)
     for number in range(7):
-        log.append(unit_of(number))
+        append(log, number)
     log.flush()
     assert log.flushed_where == log.max_timer_offset
     for number in range(7, 10):
-        log.append(unit_of(number))
+        append(log, number)
     host.power_loss()
     again = TimerLog(host, "/store/timerlog", file_size_bytes=300)
     found = [unit for _, unit in again.units()]
     assert found[:7] == [unit_of(number) for number in range(7)]
-    again.append(unit_of(99))
+    append(again, 99)
     assert list(again.units())[-1][1] == unit_of(99)
 
 
@@ -177,7 +183,7 @@ def test_log_that_cannot_be_made() -> None:
     host.fs.make_directory("/store")
     write_file(host.fs, "/store/timerlog", b"not a directory")
     with pytest.raises((WriteFailedError, OSError), match="timerlog"):
-        TimerLog(host, "/store/timerlog", file_size_bytes=300).append(unit_of(0))
+        append(TimerLog(host, "/store/timerlog", file_size_bytes=300), 0)
 
 
 def test_wrong_file_size() -> None:
