@@ -25,6 +25,8 @@ _WITH_SUBSCRIPTION = 4
 _COMMIT = 8
 _TRANSACTION_PREPARED = 4
 _VERSION = 501
+#: longer than anything is measured
+_INVISIBLE_MS = 3_600_000
 _SIZES = struct.Struct(">II")
 _WORD = struct.Struct(">I")
 _HEADER_SIZE_MASK = 0xFFFFFF
@@ -120,7 +122,7 @@ def pop_frame(topic: str, group: str) -> bytes:
     """Return a pop of up to 32 messages of any queue that does not wait."""
     fields = {
         "consumerGroup": group, "topic": topic, "queueId": -1, "maxMsgNums": 32,
-        "invisibleTime": 60_000, "pollTime": 0, "bornTime": time.time_ns() // 1_000_000,
+        "invisibleTime": _INVISIBLE_MS, "pollTime": 0, "bornTime": time.time_ns() // 1_000_000,
         "initMode": 0, "expType": "TAG", "exp": "*", "order": "false",
     }  # fmt: skip
     return request_frame(POP_MESSAGE, fields)

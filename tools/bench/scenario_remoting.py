@@ -187,8 +187,9 @@ def _deferred(name: str, run: DeferredSends) -> Cell:
 
 
 CELLS: list[Cell] = [
-    _deferred("delay level", DeferredSends({"DELAY": "5"})),
-    _deferred("a time of its own", DeferredSends({"TIMER_DELAY_SEC": "300"}, is_new=True)),
+    # Nothing of it is to come back while something else is measured.
+    _deferred("delay level", DeferredSends({"DELAY": "18"})),
+    _deferred("a time of its own", DeferredSends({"TIMER_DELAY_SEC": "86400"}, is_new=True)),
     Cell(
         "deferred",
         "half message and commit",

@@ -41,6 +41,8 @@ LOOK_INTERVAL_MS = 100
 FLUSH_INTERVAL_MS = 1000
 #: the wheel holds up everybody else for no more messages than these at a time
 _RUN_COUNT_MAX = 128
+#: one that is delivered takes as long as so many that are put into the wheel
+_DELIVERY_COUNT = 4
 #: the same of looking for what is due
 _FIND_COUNT_MAX = 2000
 #: what never succeeds, however often it is tried
@@ -227,7 +229,7 @@ class TimedDelivery:
                 self._refused = None if self._deliver(delivery) else delivery
                 if self._refused is not None:
                     return True  # whatever it is, it takes a while
-                count += 1
+                count += _DELIVERY_COUNT
                 if count >= _RUN_COUNT_MAX:
                     return False
             if isinstance(self._step, EnqueueStep):
