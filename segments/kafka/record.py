@@ -43,6 +43,7 @@ from logstore.segments.kafka.record_batch import (
 )
 from logstore.segments.kafka.varint import (
     VarintError,
+    decode_small_varint,
     decode_varint,
     decode_varlong,
     encode_varint,
@@ -109,15 +110,7 @@ def decode_records(batch: Buffer, *, size_bytes_max: int = DECOMPRESSED_BYTES_MA
         from logstore.segments.kafka.legacy.message_set import decode_message
 
         return decode_message(data, size_bytes_max=size_bytes_max)
-    header = _checked_header(data)
-    codec = header.attributes & CODEC_MASK
-    position = HEADER_BYTES
-    if codec:
-        try:
-            data = decompress(Codec(codec), memoryview(data)[HEADER_BYTES:], size_bytes_max)
-        except (CompressionError, ValueError) as error:
-            raise CorruptRecordError(str(error)) from error
-        position = 0
+    header, data, position = opened_batch(data, size_bytes_max)
     records: list[Record] = []
     try:
         for _ in range(header.record_count):
@@ -131,6 +124,24 @@ def decode_records(batch: Buffer, *, size_bytes_max: int = DECOMPRESSED_BYTES_MA
         timestamp_ms = header.max_timestamp_ms
         records = [record._replace(timestamp_ms=timestamp_ms) for record in records]
     return records
+
+
+def opened_batch(data: bytes, size_bytes_max: int) -> tuple[RecordBatch, bytes, int]:
+    """
+    Return the header of a whole batch of magic 2, what holds its records, and where they begin.
+
+    Raises:
+        CorruptRecordError: it is none, or its records cannot be decompressed.
+
+    """
+    header = _checked_header(data)
+    codec = header.attributes & CODEC_MASK
+    if not codec:
+        return header, data, HEADER_BYTES
+    try:
+        return header, decompress(Codec(codec), memoryview(data)[HEADER_BYTES:], size_bytes_max), 0
+    except (CompressionError, ValueError) as error:
+        raise CorruptRecordError(str(error)) from error
 
 
 def check_structure(batch: Buffer, *, records_max: int = 16) -> None:
@@ -197,13 +208,13 @@ def check_fields(view: memoryview, position: int, end: int) -> None:
         if length < 0x80:
             position += 1 if length & 1 else 1 + (length >> 1)
         else:
-            length, position = _decode_small(view, position)
+            length, position = decode_small_varint(view, position)
             position += max(length, 0)
         length = view[position]
         if length < 0x80:
             position += 1 if length & 1 else 1 + (length >> 1)
         else:
-            length, position = _decode_small(view, position)
+            length, position = decode_small_varint(view, position)
             position += max(length, 0)
         if view[position]:
             position = (
@@ -237,7 +248,7 @@ def _decode_record(data: bytes, position: int, header: RecordBatch) -> tuple[Rec
 
     Raises VarintError or IndexError where `data` ends, CorruptRecordError otherwise.
     """
-    length, position = _decode_small(data, position)
+    length, position = decode_small_varint(data, position)
     end = position + length
     if length < 0 or end > len(data):
         raise CorruptRecordError(f"a record of {length} bytes, {len(data) - position} are left")
@@ -248,7 +259,7 @@ def _decode_record(data: bytes, position: int, header: RecordBatch) -> tuple[Rec
         position += 1
     else:
         timestamp_delta, position = decode_varlong(data, position)
-    offset_delta, position = _decode_small(data, position)
+    offset_delta, position = decode_small_varint(data, position)
     key, position = _decode_bytes(data, position, end)
     value, position = _decode_bytes(data, position, end)
     headers: tuple[tuple[str, bytes | None], ...] = ()
@@ -266,24 +277,12 @@ def _decode_record(data: bytes, position: int, header: RecordBatch) -> tuple[Rec
     return Record(offset, timestamp_ms, key, value, headers, sequence), position
 
 
-def _decode_small(data: bytes | memoryview, position: int) -> tuple[int, int]:
-    """Return what decode_varint does; the integers of one and two bytes, most of all, faster."""
-    byte = data[position]
-    if byte < 128:
-        return (byte >> 1) ^ -(byte & 1), position + 1
-    second = data[position + 1]
-    if second < 128:
-        value = byte & 127 | second << 7
-        return (value >> 1) ^ -(value & 1), position + 2
-    return decode_varint(data, position)
-
-
 def _decode_bytes(data: bytes, position: int, end: int) -> tuple[bytes | None, int]:
     """Return (bytes behind their length or None, position after them); any length < 0 is null."""
     byte = data[position]
     if byte == 1:
         return None, position + 1
-    size_bytes, start = _decode_small(data, position)
+    size_bytes, start = decode_small_varint(data, position)
     if size_bytes < 0:
         return None, start
     position = start + size_bytes

@@ -17,12 +17,12 @@ from logstore.segment import Extent
 from logstore.segments.kafka.batch_walk import is_cut_at, parse_entry, walk_batches, walk_spans
 from logstore.segments.kafka.indexed_segment import NOWHERE, RELATIVE_OFFSET_MAX, IndexedSegment
 from logstore.segments.kafka.legacy.message import MAGIC_POSITION, is_legacy_magic
-from logstore.segments.kafka.record import decode_records
 from logstore.segments.kafka.record_batch import (
     HEADER_BYTES,
     RecordBatch,
     batch_size_bytes,
 )
+from logstore.segments.kafka.record_times import first_at_or_after
 from logstore.segments.kafka.sparse_index import TEMPORARY_SUFFIXES
 from logstore.segments.kafka.time_index import TimestampedOffset
 
@@ -177,9 +177,9 @@ class KafkaSegment(IndexedSegment):
         for batch in self.entries(position):
             if batch.max_timestamp_ms < timestamp_ms or batch.last_offset < start_offset:
                 continue
-            for record in decode_records(batch.data):
-                if record.timestamp_ms >= timestamp_ms and record.offset >= start_offset:
-                    return TimestampedOffset(record.timestamp_ms, record.offset, batch.leader_epoch)
+            found = first_at_or_after(batch.data, timestamp_ms, start_offset)
+            if found is not None:
+                return TimestampedOffset(found.timestamp_ms, found.offset, batch.leader_epoch)
         return None
 
     def scan(self) -> None:

@@ -85,6 +85,22 @@ def decode_unsigned_varlong(buffer: Sequence[int], position: int) -> tuple[int, 
     return value & 0xFFFF_FFFF_FFFF_FFFF, position
 
 
+def decode_small_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
+    """
+    Return what :func:`decode_varint` does; the integers of one and two bytes, most of all, faster.
+
+    Raises :class:`VarintError` as that does, or IndexError where `data` ends.
+    """
+    byte = data[position]
+    if byte < 128:
+        return (byte >> 1) ^ -(byte & 1), position + 1
+    second = data[position + 1]
+    if second < 128:
+        value = byte & 127 | second << 7
+        return (value >> 1) ^ -(value & 1), position + 2
+    return decode_varint(data, position)
+
+
 def decode_varint(buffer: Sequence[int], position: int) -> tuple[int, int]:
     """Return (signed 32-bit value, position after it). Raises VarintError."""
     value, position = _decode(buffer, position, _VARINT_BYTES_MAX)

@@ -19,6 +19,7 @@ from logstore.segments.kafka.batch_walk import walk_batches
 from logstore.segments.kafka.offset_index import OffsetIndex
 from logstore.segments.kafka.record import CorruptRecordError, Record, decode_records
 from logstore.segments.kafka.record_batch import RecordBatch
+from logstore.segments.kafka.record_times import TimedOffset, first_at_or_after
 from logstore.segments.kafka.remote.copying import check_sum
 from logstore.segments.kafka.remote.lineage import Epochs, Link, chain, newest
 from logstore.segments.kafka.remote.object_names import (
@@ -125,11 +126,9 @@ class RemoteLog:
                     break
                 if batch.max_timestamp_ms < timestamp_ms or batch.is_control:
                     continue
-                for record in self._decoded(metadata, batch):
-                    if record.timestamp_ms >= timestamp_ms and record.offset >= start:
-                        return TimestampedOffset(
-                            record.timestamp_ms, record.offset, batch.leader_epoch
-                        )
+                found = self._first(metadata, batch, timestamp_ms, start)
+                if found is not None:
+                    return TimestampedOffset(found.timestamp_ms, found.offset, batch.leader_epoch)
         return None
 
     def aborted_transactions(self, offset: int, end_offset: int) -> list[AbortedTransaction]:
@@ -178,9 +177,12 @@ class RemoteLog:
             finally:
                 file.close()
 
-    def _decoded(self, metadata: SegmentMetadata, batch: RecordBatch) -> list[Record]:
+    def _first(
+        self, metadata: SegmentMetadata, batch: RecordBatch, timestamp_ms: int, start_offset: int
+    ) -> TimedOffset | None:
+        """Return the first record of a batch that is young enough."""
         try:
-            return decode_records(batch.data)
+            return first_at_or_after(batch.data, timestamp_ms, start_offset)
         except CorruptRecordError as error:
             path = self.storage.path(metadata, ObjectKind.LOG)
             position = self._offset_index(metadata).lookup(batch.base_offset)[1]
