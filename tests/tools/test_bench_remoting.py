@@ -12,9 +12,9 @@ from logstore.tools.bench.remoting_frames import (
     half_frame,
     pop_frame,
     pull_frame,
-    read_reply,
     send_frame,
 )
+from logstore.tools.dev.remoting_request import read_answer
 from tests.compat.rocketmq.broker_peer import TOPIC, decoded
 from tests.compat.rocketmq.frames import answers, joined, split
 from tests.compat.rocketmq.pop.pop_stage import GROUP, PopStage
@@ -68,6 +68,6 @@ def test_a_refusal_is_told() -> None:
     """With code and remark."""
     stage = PopStage()
     reply = served(stage, send_frame("no/such", 0, b"", {}))
-    assert read_reply(reply).code
-    with pytest.raises(BenchError, match=rf"answered {read_reply(reply).code}: "):
+    assert read_answer(reply).code
+    with pytest.raises(BenchError, match=rf"answered {read_answer(reply).code}: "):
         checked_reply(reply)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import itertools
-import json
-import struct
 import time
 from collections.abc import Mapping, Sequence
 
-import attrs
-
 from logstore.tools.bench.client import Connection
 from logstore.tools.bench.frames import BenchError
+from logstore.tools.dev.remoting_request import (
+    Answer,
+    read_answer,
+    request_frame,
+)
 
 PULL_MESSAGE = 11
-UPDATE_BROKER_CONFIG = 25
 END_TRANSACTION = 37
 SEND_MESSAGE_V2 = 310
 UPDATE_GROUP = 200
@@ -27,49 +27,18 @@ _TRANSACTION_PREPARED = 4
 _VERSION = 501
 #: longer than anything is measured
 _INVISIBLE_MS = 3_600_000
-_SIZES = struct.Struct(">II")
-_WORD = struct.Struct(">I")
-_HEADER_SIZE_MASK = 0xFFFFFF
 
 _opaques = itertools.count(1)
 
 
-@attrs.frozen
-class Reply:
-    """The header of a reply."""
-
-    code: int
-    remark: str | None
-    fields: Mapping[str, str]
+def request(code: int, fields: Mapping[str, object], body: bytes = b"") -> bytes:
+    """Return a whole frame with a number of its own."""
+    return request_frame(code, fields, body, opaque=next(_opaques), version=_VERSION)
 
 
-def request_frame(code: int, fields: Mapping[str, object], body: bytes = b"") -> bytes:
-    """Return a whole frame, its size in front."""
-    header = json.dumps(
-        {
-            "code": code,
-            "extFields": {name: str(value) for name, value in fields.items()},
-            "flag": 0,
-            "language": "JAVA",
-            "opaque": next(_opaques),
-            "serializeTypeCurrentRPC": "JSON",
-            "version": _VERSION,
-        },
-        separators=(",", ":"),
-    ).encode()
-    return _SIZES.pack(4 + len(header) + len(body), len(header)) + header + body
-
-
-def read_reply(frame: bytes) -> Reply:
-    """Return the header of a frame, which comes without its size."""
-    size_bytes = _WORD.unpack_from(frame)[0] & _HEADER_SIZE_MASK
-    header = json.loads(frame[4 : 4 + size_bytes])
-    return Reply(header["code"], header.get("remark"), header.get("extFields") or {})
-
-
-def checked_reply(frame: bytes) -> Reply:
+def checked_reply(frame: bytes) -> Answer:
     """Return the header of a frame; BenchError where it tells of no success."""
-    reply = read_reply(frame)
+    reply = read_answer(frame)
     if reply.code:
         raise BenchError(f"a broker answered {reply.code}: {reply.remark}")
     return reply
@@ -86,7 +55,7 @@ def send_frame(
         "i": "".join(f"{name}\1{value}\2" for name, value in own.items()),
         "j": 0, "k": "false", "l": 0, "m": "false",
     }  # fmt: skip
-    return request_frame(SEND_MESSAGE_V2, fields, body)
+    return request(SEND_MESSAGE_V2, fields, body)
 
 
 def half_frame(topic: str, body: bytes) -> bytes:
@@ -95,7 +64,7 @@ def half_frame(topic: str, body: bytes) -> bytes:
     return send_frame(topic, 0, body, properties, _TRANSACTION_PREPARED)
 
 
-def commit_frame(topic: str, half: Reply) -> bytes:
+def commit_frame(topic: str, half: Answer) -> bytes:
     """Return what commits a half message, of which its answer tells where it is."""
     message_id = half.fields["msgId"]
     fields = {
@@ -104,7 +73,7 @@ def commit_frame(topic: str, half: Reply) -> bytes:
         "commitLogOffset": int(message_id[-16:], 16), "commitOrRollback": _COMMIT,
         "fromTransactionCheck": "false", "msgId": message_id, "transactionId": message_id,
     }  # fmt: skip
-    return request_frame(END_TRANSACTION, fields)
+    return request(END_TRANSACTION, fields)
 
 
 def pull_frame(topic: str, queue_offset: int, kind: str, expression: str) -> bytes:
@@ -115,7 +84,7 @@ def pull_frame(topic: str, queue_offset: int, kind: str, expression: str) -> byt
         "suspendTimeoutMillis": 0, "subscription": expression, "subVersion": 0,
         "expressionType": kind,
     }  # fmt: skip
-    return request_frame(PULL_MESSAGE, fields)
+    return request(PULL_MESSAGE, fields)
 
 
 def pop_frame(topic: str, group: str) -> bytes:
@@ -125,10 +94,10 @@ def pop_frame(topic: str, group: str) -> bytes:
         "invisibleTime": _INVISIBLE_MS, "pollTime": 0, "bornTime": time.time_ns() // 1_000_000,
         "initMode": 0, "expType": "TAG", "exp": "*", "order": "false",
     }  # fmt: skip
-    return request_frame(POP_MESSAGE, fields)
+    return request(POP_MESSAGE, fields)
 
 
-def ack_frames(topic: str, group: str, popped: Reply) -> list[bytes]:
+def ack_frames(topic: str, group: str, popped: Answer) -> list[bytes]:
     """Return an acknowledgement of each message that a pop has got, as its answer tells."""
     fields = popped.fields
     starts = dict(_by_queue(fields["startOffsetInfo"]))
@@ -141,7 +110,7 @@ def ack_frames(topic: str, group: str, popped: Reply) -> list[bytes]:
                 "extraInfo": f"{start} {fields['reviveQid']} 0 broker-a {queue_id} {queue_offset}",
                 "offset": queue_offset,
             }  # fmt: skip
-            frames.append(request_frame(ACK_MESSAGE, about))
+            frames.append(request(ACK_MESSAGE, about))
     return frames
 
 

@@ -14,7 +14,6 @@ from logstore.tools.bench.cells import CLIENT_BUSY, Cell, Meter, fresh_topic_nam
 from logstore.tools.bench.client import Connection
 from logstore.tools.bench.figures import Bar, Metric
 from logstore.tools.bench.remoting_frames import (
-    UPDATE_BROKER_CONFIG,
     UPDATE_GROUP,
     ack_frames,
     checked_reply,
@@ -23,12 +22,12 @@ from logstore.tools.bench.remoting_frames import (
     half_frame,
     pop_frame,
     pull_frame,
-    read_reply,
-    request_frame,
+    request,
     send_frame,
 )
 from logstore.tools.bench.rocketmq_targets import RocketMQTarget
 from logstore.tools.bench.targets import Target
+from logstore.tools.dev.remoting_request import UPDATE_BROKER_CONFIG, read_answer
 from logstore.tools.dev.rocketmq_jars import VERSION_4
 
 QUEUES = 4
@@ -131,13 +130,13 @@ def pop(target: Target, seconds: float) -> Mapping[str, float]:
     owner.instance.create_topic(topic, QUEUES)
     with connection:
         about = json.dumps({"groupName": group, "consumeEnable": True, "retryQueueNums": 1})
-        checked_reply(connection.exchange(request_frame(UPDATE_GROUP, {}, about.encode())))
+        checked_reply(connection.exchange(request(UPDATE_GROUP, {}, about.encode())))
         _fill(connection, lambda n: send_frame(topic, n % QUEUES, _BODY, {"TAGS": "A"}), STORED)
         meter = Meter(target)
         count, started = 0, time.perf_counter()
         stop_at = started + seconds
         while time.perf_counter() < stop_at:
-            popped = read_reply(connection.exchange(pop_frame(topic, group)))
+            popped = read_answer(connection.exchange(pop_frame(topic, group)))
             if popped.code == _NO_MESSAGE:
                 break
             acks = ack_frames(topic, group, popped)
@@ -161,7 +160,7 @@ def pull_filtered(target: Target, seconds: float) -> Mapping[str, float]:
         return send_frame(topic, 0, _BODY, {"TAGS": tag, "a": str(number % SQL_SHARE)})
 
     with connection:
-        switch = request_frame(UPDATE_BROKER_CONFIG, {}, b"enablePropertyFilter=true\n")
+        switch = request(UPDATE_BROKER_CONFIG, {}, b"enablePropertyFilter=true\n")
         checked_reply(connection.exchange(switch))
         _fill(connection, make, STORED)
         for name, kind, expression in (("tag", "TAG", "A"), ("sql", "SQL92", "a = '7'")):

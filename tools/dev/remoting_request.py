@@ -18,6 +18,7 @@ GET_BROKER_RUNTIME_INFO = 28
 GET_BROKER_CLUSTER_INFO = 106
 
 _SIZES = struct.Struct(">II")
+_WORD = struct.Struct(">I")
 _HEADER_SIZE_MASK = 0xFFFFFF
 
 
@@ -29,6 +30,39 @@ class Answer:
     remark: str | None
     fields: Mapping[str, Any]
     body: bytes
+
+
+def request_frame(
+    code: int,
+    fields: Mapping[str, object] | None = None,
+    body: bytes = b"",
+    *,
+    opaque: int = 1,
+    version: int = 401,
+) -> bytes:
+    """Return the whole frame of a request with a JSON header, its size in front."""
+    header = json.dumps(
+        {
+            "code": code,
+            "extFields": {key: str(value) for key, value in (fields or {}).items()},
+            "flag": 0,
+            "language": "JAVA",
+            "opaque": opaque,
+            "serializeTypeCurrentRPC": "JSON",
+            "version": version,
+        },
+        separators=(",", ":"),
+    ).encode()
+    return _SIZES.pack(4 + len(header) + len(body), len(header)) + header + body
+
+
+def read_answer(frame: bytes) -> Answer:
+    """Return what a frame says, which comes without its size; ValueError where it is none."""
+    if len(frame) < _WORD.size:
+        raise ValueError(f"a frame of {len(frame)} bytes")
+    end = _WORD.size + (_WORD.unpack_from(frame)[0] & _HEADER_SIZE_MASK)
+    found = json.loads(frame[_WORD.size : end])
+    return Answer(found["code"], found.get("remark"), found.get("extFields") or {}, frame[end:])
 
 
 def ask(
@@ -45,35 +79,16 @@ def ask(
 
     Raises OSError where nobody listens or the answer breaks off, ValueError where it is no frame.
     """
-    header = json.dumps(
-        {
-            "code": code,
-            "extFields": {key: str(value) for key, value in (fields or {}).items()},
-            "flag": 0,
-            "language": "JAVA",
-            "opaque": 1,
-            "serializeTypeCurrentRPC": "JSON",
-            "version": version,
-        }
-    ).encode()
-    frame = _SIZES.pack(4 + len(header) + len(body), len(header)) + header + body
+    frame = request_frame(code, fields, body, version=version)
     with (
         socket.create_connection(address, timeout_seconds) as connection,
         connection.makefile("rb") as replies,
     ):
         connection.sendall(frame)
-        sizes = replies.read(_SIZES.size)
-        if len(sizes) < _SIZES.size:
+        size = replies.read(_WORD.size)
+        if len(size) < _WORD.size:
             raise ConnectionError(f"{address[0]}:{address[1]} closed instead of answering {code}")
-        size, header_size = _SIZES.unpack(sizes)
-        header_size &= _HEADER_SIZE_MASK
-        found = json.loads(replies.read(header_size))
-        return Answer(
-            found["code"],
-            found.get("remark"),
-            found.get("extFields") or {},
-            replies.read(size - 4 - header_size),
-        )
+        return read_answer(replies.read(_WORD.unpack(size)[0]))
 
 
 def lists_broker(name_server: tuple[str, int], broker_address: str = "") -> bool:
