@@ -24,7 +24,7 @@ from logstore.segments.kafka.record_batch import (
 )
 from logstore.segments.kafka.varint import (
     VarintError,
-    decode_varint,
+    decode_small_varint,
     decode_varlong,
     encode_varint,
     encode_varlong,
@@ -67,16 +67,16 @@ def find_records(batch: RecordBatch, body: bytes) -> list[RecordSpan]:
     position = 0
     try:
         for _ in range(batch.record_count):
-            length, position = _small(body, position)
+            length, position = decode_small_varint(body, position)
             end = position + length
             time_delta, tail = decode_varlong(body, position + 1)
-            offset_delta, position = _small(body, tail)
-            key_bytes, position = _small(body, position)
+            offset_delta, position = decode_small_varint(body, tail)
+            key_bytes, position = decode_small_varint(body, position)
             key: bytes | None = None
             if key_bytes >= 0:
                 key = body[position : position + key_bytes]
                 position += key_bytes
-            value_bytes, position = _small(body, position)
+            value_bytes, position = decode_small_varint(body, position)
             if length < 0 or position + max(value_bytes, 0) >= end or end > len(body):
                 raise CorruptRecordError(f"record {len(spans)} runs out of its batch")
             timestamp_ms = batch.max_timestamp_ms if is_append_time else base_ms + time_delta
@@ -92,18 +92,6 @@ def find_records(batch: RecordBatch, body: bytes) -> list[RecordSpan]:
     if position != len(body):
         raise CorruptRecordError(f"{len(body) - position} bytes follow the last record")
     return spans
-
-
-def _small(data: bytes, position: int) -> tuple[int, int]:
-    """Return what decode_varint does; integers of one and two bytes, most of all, faster."""
-    byte = data[position]
-    if byte < 128:
-        return (byte >> 1) ^ -(byte & 1), position + 1
-    second = data[position + 1]
-    if second < 128:
-        value = byte & 127 | second << 7
-        return (value >> 1) ^ -(value & 1), position + 2
-    return decode_varint(data, position)
 
 
 def rebuilt_batch(
