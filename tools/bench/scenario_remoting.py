@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import statistics
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 
 import attrs
 
@@ -41,9 +42,15 @@ _CHECKED_EVERY = 64
 _CPU_US = Metric("cpu_us", "us CPU/message")
 
 
-def _instance(target: Target) -> tuple[RocketMQTarget, Connection]:
+@contextlib.contextmanager
+def _topic_on(target: Target, stem: str, queues: int) -> Generator[tuple[Connection, str]]:
+    """Yield a connection to the broker and a topic of its own, which goes away at the end."""
     assert isinstance(target, RocketMQTarget), "cells of RocketMQ run against its brokers"
-    return target, Connection(target.instance.broker)
+    instance, topic = target.instance, fresh_topic_name(stem)
+    instance.create_topic(topic, queues)
+    with Connection(instance.broker) as connection:
+        yield connection, topic
+    instance.delete_topic(topic)
 
 
 def _rate(
@@ -89,35 +96,27 @@ class DeferredSends:
         """Send for so long."""
         if self.is_new and target.name == VERSION_4:
             return {}
-        owner, connection = _instance(target)
-        topic = fresh_topic_name("deferred")
-        owner.instance.create_topic(topic, QUEUES)
+        with _topic_on(target, "deferred", QUEUES) as (connection, topic):
 
-        def make(number: int) -> bytes:
-            return send_frame(topic, number % QUEUES, _BODY, self.properties)
+            def make(number: int) -> bytes:
+                return send_frame(topic, number % QUEUES, _BODY, self.properties)
 
-        with connection:
             _rate(connection, make, seconds / 5)
             meter = Meter(target)
             count, elapsed = _rate(connection, make, seconds)
             costs = meter.costs(count)
-        owner.instance.delete_topic(topic)
         return {"messages_per_s": count / elapsed, **costs}
 
 
 def transact(target: Target, seconds: float) -> Mapping[str, float]:
     """Send half messages and commit them, one after the other."""
-    owner, connection = _instance(target)
-    topic = fresh_topic_name("half")
-    owner.instance.create_topic(topic, 1)
     times_us: list[float] = []
-    with connection:
+    with _topic_on(target, "half", 1) as (connection, topic):
         stop_at = time.perf_counter() + seconds
         while (started := time.perf_counter()) < stop_at:
             half = checked_reply(connection.exchange(half_frame(topic, _BODY)))
             checked_reply(connection.exchange(commit_frame(topic, half)))
             times_us.append((time.perf_counter() - started) * 1e6)
-    owner.instance.delete_topic(topic)
     return {"p50_us": statistics.median(times_us)}
 
 
@@ -125,10 +124,8 @@ def pop(target: Target, seconds: float) -> Mapping[str, float]:
     """Pop 32 messages at a time and acknowledge each, all 32 acknowledgements at once."""
     if target.name == VERSION_4:
         return {}
-    owner, connection = _instance(target)
-    topic, group = fresh_topic_name("pop"), fresh_topic_name("popper")
-    owner.instance.create_topic(topic, QUEUES)
-    with connection:
+    group = fresh_topic_name("popper")
+    with _topic_on(target, "pop", QUEUES) as (connection, topic):
         about = json.dumps({"groupName": group, "consumeEnable": True, "retryQueueNums": 1})
         checked_reply(connection.exchange(request(UPDATE_GROUP, {}, about.encode())))
         _fill(connection, lambda n: send_frame(topic, n % QUEUES, _BODY, {"TAGS": "A"}), STORED)
@@ -144,22 +141,18 @@ def pop(target: Target, seconds: float) -> Mapping[str, float]:
             count += len(acks)
         elapsed = time.perf_counter() - started
         costs = meter.costs(count)
-    owner.instance.delete_topic(topic)
     return {"messages_per_s": count / elapsed, **costs}
 
 
 def pull_filtered(target: Target, seconds: float) -> Mapping[str, float]:
     """Pull with a filter that few of the messages pass: by tag, and by SQL."""
-    owner, connection = _instance(target)
-    topic = fresh_topic_name("filter")
-    owner.instance.create_topic(topic, 1)
     figures: dict[str, float] = {}
+    with _topic_on(target, "filter", 1) as (connection, topic):
 
-    def make(number: int) -> bytes:
-        tag = "A" if number % TAG_SHARE == 0 else "B"
-        return send_frame(topic, 0, _BODY, {"TAGS": tag, "a": str(number % SQL_SHARE)})
+        def make(number: int) -> bytes:
+            tag = "A" if number % TAG_SHARE == 0 else "B"
+            return send_frame(topic, 0, _BODY, {"TAGS": tag, "a": str(number % SQL_SHARE)})
 
-    with connection:
         switch = request(UPDATE_BROKER_CONFIG, {}, b"enablePropertyFilter=true\n")
         checked_reply(connection.exchange(switch))
         _fill(connection, make, STORED)
@@ -175,7 +168,6 @@ def pull_filtered(target: Target, seconds: float) -> Mapping[str, float]:
                 if len(times_us) == 1:
                     checked_reply(reply)
             figures[f"{name}_us"] = statistics.median(times_us)
-    owner.instance.delete_topic(topic)
     return figures
 
 

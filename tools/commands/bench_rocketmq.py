@@ -1,4 +1,4 @@
-"""``logstore bench rocketmq``: RocketMQ brokers under the official Java client."""
+"""``logstore bench rocketmq``: RocketMQ brokers under the official Java client, and a raw one."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ Examples:
 @turn_options(SCENARIOS)
 def rocketmq(targets: tuple[str, ...], options: TurnOptions) -> None:
     """
-    Drive RocketMQ brokers with the official Java client, and compare them.
+    Drive RocketMQ brokers with the official Java client and with a raw one, and compare them.
 
     The targets take turns within each round under one client process; shown are medians over the
     rounds, ratios are taken round by round against 5.5.0. All brokers run at their default
-    settings. Everything started is ended, everything written is removed.
+    settings, but for the filters of SQL, which `filter` switches on. `deferred`, `pop` and `filter`
+    are the raw client's. Everything started is ended, everything written is removed.
     """
     options.run(targets, partial(pick, CELLS), kind=RocketMQTarget, warm=warm)
