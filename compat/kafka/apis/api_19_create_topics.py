@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from logstore.compat.kafka.configs.entries import ConfigEntry, settings_of_created
+from logstore.compat.kafka.configs.entries import settings_of_created
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.framing import MalformedRequestError, Reader
 from logstore.compat.kafka.refused_request import RefusedRequestError, refusal_of
@@ -37,6 +37,8 @@ from logstore.compat.kafka.writer import Writer
 from logstore.errors import LogStoreError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from logstore.compat.connection import Chunk
     from logstore.compat.kafka.broker import Broker
     from logstore.compat.kafka.connection import Client
@@ -54,10 +56,42 @@ class _Result(NamedTuple):
     topic_id: bytes = _NO_ID
     partition_count: int = -1
     replication_factor: int = -1
-    settings: tuple[ConfigEntry, ...] = ()
+    #: encoded as the answer has them; None where none are told
+    settings: bytes | None = None
 
 
 _TIMED_OUT = _Result(ErrorCode.REQUEST_TIMED_OUT)
+
+
+class _ToldSettings:
+    """The settings of new topics as the answer has them; those with the same share the work."""
+
+    def __init__(self, broker: Broker, request: RawRequest) -> None:
+        self._broker = broker
+        self._request = request
+        self._known: dict[tuple[tuple[str, str], ...], bytes] = {}
+
+    def of(self, settings: Mapping[str, str]) -> bytes | None:
+        """Return all that is told of a topic that has `settings` of its own, encoded."""
+        if self._request.version < _SHAPE_SINCE:
+            return None
+        key = tuple(settings.items())
+        if key not in self._known:
+            self._known[key] = self._encoded(settings)
+        return self._known[key]
+
+    def _encoded(self, settings: Mapping[str, str]) -> bytes:
+        writer = Writer(is_flexible=self._request.is_flexible)
+        entries = settings_of_created(self._broker, settings)
+        writer.count(len(entries))
+        for entry in entries:
+            writer.string(entry.name.encode())
+            writer.string(None if entry.value is None else entry.value.encode())
+            writer.boolean(False)  # read-only
+            writer.raw(bytes((entry.source,)))
+            writer.boolean(False)  # sensitive
+            writer.tags()
+        return writer.body()
 
 
 def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
@@ -75,7 +109,8 @@ def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
     results: dict[str, _Result] = {}
     try:
         with broker.store.together():
-            _create_all(broker, plans, results, is_rehearsal=is_rehearsal)
+            told = _ToldSettings(broker, request)
+            _create_all(broker, plans, results, told, is_rehearsal=is_rehearsal)
     except (LogStoreError, OSError) as error:
         refusal = refusal_of(error, "making new topics durable")
         _fail(results, _Result(refusal.code, refusal.message))
@@ -85,7 +120,12 @@ def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
 
 
 def _create_all(
-    broker: Broker, plans: list[TopicPlan], results: dict[str, _Result], *, is_rehearsal: bool
+    broker: Broker,
+    plans: list[TopicPlan],
+    results: dict[str, _Result],
+    told: _ToldSettings,
+    *,
+    is_rehearsal: bool,
 ) -> None:
     counts = Counter(plan.name for plan in plans)
     excess = _excess(broker, [one for one in plans if counts[one.name] == 1])
@@ -95,7 +135,7 @@ def _create_all(
                 raise excess
             if counts[plan.name] > 1:
                 raise RefusedRequestError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-            results[plan.name] = _create(broker, plan, is_rehearsal=is_rehearsal)
+            results[plan.name] = _create(broker, plan, told, is_rehearsal=is_rehearsal)
         except (LogStoreError, OSError) as error:
             refusal = refusal_of(error, f"creating topic {plan.name}")
             results[plan.name] = _Result(refusal.code, refusal.message)
@@ -149,7 +189,9 @@ def _excess(broker: Broker, plans: list[TopicPlan]) -> RefusedRequestError | Non
     )
 
 
-def _create(broker: Broker, plan: TopicPlan, *, is_rehearsal: bool) -> _Result:
+def _create(
+    broker: Broker, plan: TopicPlan, told: _ToldSettings, *, is_rehearsal: bool
+) -> _Result:
     """Create one topic, or only see whether that would go."""
     checked = check(broker, plan)
     topic_id = _NO_ID
@@ -159,7 +201,7 @@ def _create(broker: Broker, plan: TopicPlan, *, is_rehearsal: bool) -> _Result:
         topic_id=topic_id,
         partition_count=checked.partition_count,
         replication_factor=checked.replication_factor,
-        settings=tuple(settings_of_created(broker, checked.settings)),
+        settings=told.of(checked.settings),
     )
 
 
@@ -183,11 +225,7 @@ def _encode(request: RawRequest, results: list[tuple[str, _Result]]) -> bytes:
 def _write_shape(writer: Writer, result: _Result) -> None:
     writer.i32(result.partition_count)
     writer.i16(result.replication_factor)
-    writer.count(len(result.settings))
-    for setting in result.settings:
-        writer.string(setting.name.encode())
-        writer.string(None if setting.value is None else setting.value.encode())
-        writer.boolean(False)  # read-only
-        writer.raw(bytes((setting.source,)))
-        writer.boolean(False)  # sensitive
-        writer.tags()
+    if result.settings is None:
+        writer.count(0)
+    else:
+        writer.raw(result.settings)

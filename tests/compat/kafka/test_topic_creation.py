@@ -93,6 +93,31 @@ def test_settings_are_kept_and_told() -> None:
     assert conversation.broker.topics["orders"].partitions[0].config.segment_ms == 60000
 
 
+def test_each_topic_of_a_request_is_told_its_own_settings() -> None:
+    """Also where several have the same ones; the refused one among them is told of none."""
+    conversation = Conversation()
+    sizes = {"a": "1000", "b": None, "c": "2000", "d": "1000", "e": None, "f": "soon"}
+    topics = [
+        wanted(name, configs=[{"name": "max.message.bytes", "value": size}] if size else [])
+        for name, size in sizes.items()
+    ]
+    results = {result["name"]: result["configs"] for result in create(conversation, *topics)}
+    told = {
+        name: {entry["name"]: (entry["value"], entry["config_source"]) for entry in entries}
+        for name, entries in results.items()
+    }
+    default = ("1048588", 5)
+    assert {name: entries.pop("max.message.bytes", None) for name, entries in told.items()} == {
+        "a": ("1000", 1),
+        "b": default,
+        "c": ("2000", 1),
+        "d": ("1000", 1),
+        "e": default,
+        "f": None,
+    }
+    assert told["a"] == told["b"] == told["c"] == told["d"] == told["e"] != {} == told["f"]
+
+
 def test_a_rehearsal_changes_nothing() -> None:
     """With validate_only the answer is that of a creation, without an id, and nothing is there."""
     conversation = Conversation()
