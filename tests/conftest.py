@@ -39,12 +39,17 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Let interop tests take their own turns: xdist would have each process start all brokers."""
+    """Share tests out so that brokers start once, and loops are compiled once."""
     if str(config.getoption("markexpr")).startswith("interop"):
         from tests.interop.turns import Turns
 
         config.option.loadscopereorder = False  # files of many tests need not take long
         return Turns(config, log)
+    is_whole = not config.getoption("file_or_dir") and not config.getoption("keyword")
+    if is_whole and config.getoption("dist") == "load":
+        from tests.compile_once import CompileOnce
+
+        return CompileOnce(config, log)
     return None
 
 

@@ -21,11 +21,10 @@ Read and written by hand: every consumer asks it before its first record.
 
 from __future__ import annotations
 
+import struct
 from collections import Counter
 from collections.abc import Collection
 from typing import TYPE_CHECKING, NamedTuple
-
-import attrs
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.framing import MalformedRequestError, Reader
@@ -56,14 +55,18 @@ _CONSUMER, _DEBUGGING = -1, -2
 _ISOLATION_SINCE = _THROTTLE_SINCE = 2
 _TIMEOUT_SINCE = 10
 _EPOCHS_SINCE = 4
+_FLEXIBLE_SINCE = 6
 _READ_COMMITTED = 1
+#: one partition of the request: index, current leader epoch (v4), time, number of tags (v6)
+_ASKED, _ASKED_V4, _ASKED_V6 = (struct.Struct(shape) for shape in (">iq", ">iiq", ">iiqB"))
+#: and of the answer: index, error, time, offset, leader epoch (v4), number of tags (v6)
+_FOUND, _FOUND_V4, _FOUND_V6 = (struct.Struct(shape) for shape in (">ihqq", ">ihqqi", ">ihqqiB"))
 
 
-@attrs.frozen
-class _Asked:
+class _Asked(NamedTuple):
     """One partition of the request."""
 
-    index: int
+    partition: int
     timestamp_ms: int
     leader_epoch: int = NOT_CHECKED
 
@@ -97,14 +100,14 @@ def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
     for topic, wanted in topics:
         if wanted:
             by_topic.setdefault(topic, []).extend(wanted)
-    counts = Counter((topic, asked.index) for topic, wanted in topics for asked in wanted)
     writer = _begun(request, len(by_topic))
     for topic, wanted in by_topic.items():
         answers: dict[int, tuple[ErrorCode, _Found]] = {}
+        counts = Counter([asked.partition for asked in wanted])
         for asked in wanted:
             answer = ErrorCode.INVALID_REQUEST, _NOWHERE
-            if counts[topic, asked.index] == 1:
-                partition = broker.partition(topic, asked.index)
+            if counts[asked.partition] == 1:
+                partition = broker.partition(topic, asked.partition)
                 error = fencing_error(
                     broker,
                     client.listener,
@@ -113,7 +116,7 @@ def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
                     may_follow=replica == _DEBUGGING,
                 )
                 answer = _answer(version, asked, partition, error, is_stable_only=is_stable_only)
-            answers[asked.index] = answer
+            answers[asked.partition] = answer
         _write_topic(writer, version, topic, answers.items())
     writer.tags()
     return [writer.frame(request.correlation_id)]
@@ -131,7 +134,7 @@ def _failure(request: RawRequest, topics: list[tuple[str, list[_Asked]]]) -> Chu
     """Return the answer that fails all that was asked, as it was asked: the same twice, too."""
     writer = _begun(request, len(topics))
     for topic, wanted in topics:
-        failed = [(asked.index, (ErrorCode.UNKNOWN_SERVER_ERROR, _NOWHERE)) for asked in wanted]
+        failed = [(asked.partition, (ErrorCode.UNKNOWN_SERVER_ERROR, _NOWHERE)) for asked in wanted]
         _write_topic(writer, request.version, topic, failed)
     writer.tags()
     return writer.frame(request.correlation_id)
@@ -141,14 +144,40 @@ def _read_topic(reader: Reader, version: int) -> tuple[str, list[_Asked]]:
     name = reader.string()
     if name is None:
         raise MalformedRequestError("ListOffsets: a topic's name is null")
-    wanted: list[_Asked] = []
-    for _ in range(reader.count()):
-        index = reader.i32()
-        leader_epoch = reader.i32() if version >= _EPOCHS_SINCE else NOT_CHECKED
-        wanted.append(_Asked(index, reader.i64(), leader_epoch))
-        reader.tags()
+    wanted = _read_run(reader, version, reader.count())
     reader.tags()
     return name.decode(), wanted
+
+
+def _read_run(reader: Reader, version: int, count: int) -> list[_Asked]:
+    """Read partitions, together where none of them has tags."""
+    shape = _ASKED_V6 if version >= _FLEXIBLE_SINCE else _ASKED_V4
+    if version < _EPOCHS_SINCE:
+        shape = _ASKED
+    end = reader.position + count * shape.size
+    if end > len(reader.data):  # is cut short; reading on finds out where
+        return _read_one_by_one(reader, version, count)
+    rows = list(shape.iter_unpack(reader.data[reader.position : end]))
+    if version < _EPOCHS_SINCE:
+        wanted = [_Asked(*row) for row in rows]
+    elif version < _FLEXIBLE_SINCE:
+        wanted = [_Asked(partition, time_ms, epoch) for partition, epoch, time_ms in rows]
+    elif any(row[3] for row in rows):
+        return _read_one_by_one(reader, version, count)
+    else:
+        wanted = [_Asked(partition, time_ms, epoch) for partition, epoch, time_ms, _ in rows]
+    reader.position = end
+    return wanted
+
+
+def _read_one_by_one(reader: Reader, version: int, count: int) -> list[_Asked]:
+    wanted: list[_Asked] = []
+    for _ in range(count):
+        partition = reader.i32()
+        leader_epoch = reader.i32() if version >= _EPOCHS_SINCE else NOT_CHECKED
+        wanted.append(_Asked(partition, reader.i64(), leader_epoch))
+        reader.tags()
+    return wanted
 
 
 def _write_topic(
@@ -159,14 +188,14 @@ def _write_topic(
 ) -> None:
     writer.string(topic.encode())
     writer.count(len(answers))
+    write = writer.pieces.append
     for index, (error, found) in answers:
-        writer.i32(index)
-        writer.i16(error)
-        writer.i64(found.timestamp_ms)
-        writer.i64(found.offset)
-        if version >= _EPOCHS_SINCE:
-            writer.i32(found.leader_epoch)
-        writer.tags()
+        if version >= _FLEXIBLE_SINCE:
+            write(_FOUND_V6.pack(index, error, *found, 0))
+        elif version >= _EPOCHS_SINCE:
+            write(_FOUND_V4.pack(index, error, *found))
+        else:
+            write(_FOUND.pack(index, error, found.timestamp_ms, found.offset))
     writer.tags()
 
 
@@ -187,7 +216,7 @@ def _answer(
     try:
         return ErrorCode.NONE, _find(partition, timestamp_ms, end_offset)
     except (LogStoreError, OSError) as failure:
-        return refusal_of(failure, f"{partition.topic}-{asked.index}").code, _NOWHERE
+        return refusal_of(failure, f"{partition.topic}-{asked.partition}").code, _NOWHERE
 
 
 def _find(partition: KafkaPartition, timestamp_ms: int, end_offset: int) -> _Found:

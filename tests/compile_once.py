@@ -1,0 +1,30 @@
+"""
+How a whole run of the fast tests is shared out: those that compile loops go to one process.
+
+In a fresh checkout nothing is compiled yet, and two processes that begin at once would both compile
+the same loops, for a minute and a half together. All other tests are shared out file by file, so
+that what a file sets up is set up once.
+"""
+
+from __future__ import annotations
+
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
+
+#: where tests compile loops: nearly all of the compiling, and well under half of the time
+_COMPILING = (
+    "tests/compat/bridge/test_compiled_loops.py",
+    "tests/compat/kafka/test_cleaner_process.py",
+    "tests/compat/spark/",
+    "tests/segments/kafka/columns/",
+    "tests/segments/kafka/compaction/",
+    "tests/segments/rocketmq/columns/",
+)
+
+
+class CompileOnce(LoadScopeScheduling):  # type: ignore[misc] # xdist carries no types
+    """As ``--dist loadfile``, but for files that compile, which are one scope: the first."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        if nodeid.startswith(_COMPILING):
+            return "compiling"
+        return nodeid.partition("::")[0]
