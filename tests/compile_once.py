@@ -11,7 +11,7 @@ from __future__ import annotations
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 #: where tests compile loops: nearly all of the compiling, and well under half of the time
-_COMPILING = (
+COMPILING = (
     "tests/compat/bridge/test_compiled_loops.py",
     "tests/compat/kafka/test_cleaner_process.py",
     "tests/compat/spark/",
@@ -21,10 +21,13 @@ _COMPILING = (
 )
 
 
+def scope_of(test: str) -> str:
+    """Return with what a test stays: with all that compiles, else with its file."""
+    return "compiling" if test.startswith(COMPILING) else test.partition("::")[0]
+
+
 class CompileOnce(LoadScopeScheduling):  # type: ignore[misc] # xdist carries no types
-    """As ``--dist loadfile``, but for files that compile, which are one scope: the first."""
+    """As ``--dist loadfile``, but for files that compile; of the scopes the largest begin."""
 
     def _split_scope(self, nodeid: str) -> str:
-        if nodeid.startswith(_COMPILING):
-            return "compiling"
-        return nodeid.partition("::")[0]
+        return scope_of(nodeid)

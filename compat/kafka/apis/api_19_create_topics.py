@@ -189,9 +189,7 @@ def _excess(broker: Broker, plans: list[TopicPlan]) -> RefusedRequestError | Non
     )
 
 
-def _create(
-    broker: Broker, plan: TopicPlan, told: _ToldSettings, *, is_rehearsal: bool
-) -> _Result:
+def _create(broker: Broker, plan: TopicPlan, told: _ToldSettings, *, is_rehearsal: bool) -> _Result:
     """Create one topic, or only see whether that would go."""
     checked = check(broker, plan)
     topic_id = _NO_ID

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from logstore.partition import Record as PlainRecord
 from logstore.segments.kafka.partition import KafkaPartition
 from logstore.segments.kafka.record import Record, encode_batch
-from tests.compat.kafka.conversation import Conversation
+from tests.compat.kafka.conversation import Conversation, joined
 
 LATEST, EARLIEST, LARGEST, EARLIEST_LOCAL, LATEST_TIERED, PENDING_UPLOAD = range(-1, -7, -1)
 NOW_MS = 1_700_000_000_000
@@ -156,6 +157,57 @@ def test_what_is_not_there_is_3() -> None:
     found = [partition["error_code"] for topic in answer["topics"]
              for partition in topic["partitions"]]  # fmt: skip
     assert found == [3, 3]
+
+
+ASKED_PARTITIONS = [
+    struct.pack(">iiq", 0, -1, EARLIEST),
+    struct.pack(">iiq", 7, -1, LATEST),
+    struct.pack(">iiq", 0, -1, LATEST),
+    struct.pack(">iiq", 1, -1, LATEST),
+]
+#: two tagged fields that nobody knows: of tag 0 with one byte, of tag 5 with two
+TAGS = bytes((2, 0, 1, 9, 5, 2, 8, 8))
+
+
+def by_hand(partitions: list[bytes]) -> bytes:
+    """Return a ListOffsets of version 6 that asks for partitions of "a"."""
+    body = struct.pack(">ibBB", -1, 0, 2, 2) + b"a" + bytes((len(partitions) + 1,))
+    body += b"".join(partitions) + b"\0\0"
+    header = struct.pack(">hhih", 2, 6, 5, 0) + b"\0"
+    return struct.pack(">i", len(header + body)) + header + body
+
+
+@pytest.mark.parametrize("tagged", [(0,), (1,), (3,), (0, 1, 2, 3)], ids=str)
+def test_tags_change_nothing(tagged: tuple[int, ...]) -> None:
+    """Partitions with tagged fields, wherever they stand, are answered as without."""
+    conversation = Conversation()
+    conversation.create("a", 2)
+    conversation.broker.topics["a"].partitions[1].append_records([PlainRecord(b"k", b"v", NOW_MS)])
+    plain, with_tags = (
+        by_hand(
+            [
+                asked + (TAGS if number in places else b"\0")
+                for number, asked in enumerate(ASKED_PARTITIONS)
+            ]
+        )
+        for places in ((), tagged)
+    )
+    assert len(with_tags) > len(plain)
+    answer = joined(conversation.connection.feed(plain))
+    # Partition 0 comes twice, 7 is not there, 1 has one record.
+    rows = [(0, 42, -1, -1, -1), (7, 3, -1, -1, -1), (1, 0, -1, 1, 0)]
+    assert answer.endswith(b"".join(struct.pack(">ihqqiB", *row, 0) for row in rows) + b"\0\0")
+    assert joined(conversation.connection.feed(with_tags)) == answer
+
+
+@pytest.mark.parametrize("cut_bytes", [1, 2, 3, 19, 40])
+def test_partitions_that_are_not_there_close_the_connection(cut_bytes: int) -> None:
+    """A request that ends before its last partition is no request."""
+    conversation = Conversation()
+    frame = by_hand([asked + b"\0" for asked in ASKED_PARTITIONS])
+    cut = struct.pack(">i", len(frame) - 4 - cut_bytes) + frame[4:-cut_bytes]
+    assert joined(conversation.connection.feed(cut)) == b""
+    assert conversation.connection.is_closing
 
 
 def test_a_partition_that_comes_twice_is_invalid() -> None:
