@@ -18,6 +18,7 @@ COMPILING = (
     "tests/segments/kafka/columns/",
     "tests/segments/kafka/compaction/",
     "tests/segments/rocketmq/columns/",
+    "tests/tools/rocketmq/test_verify_in_pieces.py",
 )
 
 
