@@ -13,7 +13,6 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def test_what_compiles_is_there() -> None:
     """A file or folder that is renamed is renamed there, too, or others compile beside it."""
-    assert COMPILING
     assert [place for place in COMPILING if not (ROOT / place).exists()] == []
 
 
