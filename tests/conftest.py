@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import os
-from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -37,23 +35,6 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if wanted.startswith("interop") and collection_path.match("test_*.py"):
         return b"mark.interop" not in collection_path.read_bytes() or None
     return None
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
-    """
-    Keep what is collected out of the garbage collector's rounds: it is there until the end.
-
-    Fifteen thousand tests and their modules are some millions of objects, which the collector would
-    go through again and again: one in twenty seconds of a whole run.
-    """
-    gc.disable()
-    try:
-        return (yield)
-    finally:
-        gc.enable()
-        gc.collect()
-        gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)
