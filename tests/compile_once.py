@@ -3,7 +3,8 @@ How a whole run of the fast tests is shared out: those that compile loops go to 
 
 In a fresh checkout nothing is compiled yet, and two processes that begin at once would both compile
 the same loops, for a minute and a half together. All other tests are shared out file by file, so
-that what a file sets up is set up once.
+that what a file sets up is set up once. Where there are cores to spare, compiling twice costs
+nothing.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ COMPILING = (
     "tests/segments/rocketmq/columns/",
     "tests/tools/rocketmq/test_verify_in_pieces.py",
 )
+
+#: With more processes than these, all that compiles would be the last to end.
+PROCESSES_MAX = 3
 
 
 def scope_of(test: str) -> str:

@@ -47,9 +47,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         return Turns(config, log)
     is_whole = not config.getoption("file_or_dir") and not config.getoption("keyword")
     if is_whole and config.getoption("dist") == "load":
-        from tests.compile_once import CompileOnce
+        from tests.compile_once import PROCESSES_MAX, CompileOnce
 
-        return CompileOnce(config, log)
+        if len(config.getoption("tx") or ()) <= PROCESSES_MAX:
+            return CompileOnce(config, log)
     return None
 
 
