@@ -23,6 +23,8 @@ _MODULES = {
     "OffsetFetch": "consumer.group",
     "CreateTopics": "admin.topics",
     "InitProducerId": "producer.transaction",
+    "DescribeTopicPartitions": "admin.topics",
+    "ListGroups": "admin.groups",
 }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from logstore.compat.kafka.framing import I16, I32, framed, uvarint
 
 _INT64_BYTES = 8
@@ -35,6 +37,12 @@ class Writer:
     def i64(self, value: int) -> None:
         """Write a signed 64-bit integer."""
         self.pieces.append(value.to_bytes(_INT64_BYTES, "big", signed=True))
+
+    def i32s(self, values: Collection[int]) -> None:
+        """Write an array of signed 32-bit integers."""
+        self.count(len(values))
+        for value in values:
+            self.pieces.append(I32.pack(value))
 
     def count(self, count: int) -> None:
         """Write the length of an array."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from logstore.segments.rocketmq.messages.java_strings import java_hash
+from logstore.java_hash import java_hash
 
 _SEED, _M, _R = 0x9747B28C, 0x5BD1E995, 24
 _MASK = 0xFFFF_FFFF

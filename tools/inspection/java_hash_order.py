@@ -9,20 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from logstore.java_hash import java_hash
+
 _TABLE_SIZE = 16
-
-
-def java_hash(text: str) -> int:
-    """Return ``String.hashCode`` as an unsigned number."""
-    units = text.encode("utf-16-be", "surrogatepass")
-    value = 0
-    for place in range(0, len(units), 2):
-        value = (31 * value + int.from_bytes(units[place : place + 2], "big")) & 0xFFFFFFFF
-    return value
+_MASK = 0xFFFF_FFFF
 
 
 def _spread(text: str) -> int:
-    value = java_hash(text)
+    value = java_hash(text) & _MASK
     return value ^ (value >> 16)
 
 

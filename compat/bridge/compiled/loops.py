@@ -19,6 +19,7 @@ from logstore.compat.bridge.compiled.batch_to_messages import (
 )
 from logstore.compat.bridge.compiled.messages_to_batch import write_records
 from logstore.compat.bridge.compiled.stored_messages import stored_messages
+from logstore.java_hash import java_hash
 from logstore.segments.compiled.loops import is_available
 from logstore.segments.kafka.compression import Codec, CompressionError, decompress
 from logstore.segments.kafka.record_batch import (
@@ -31,7 +32,6 @@ from logstore.segments.kafka.record_batch import (
 )
 from logstore.segments.rocketmq.columns.record_scan import IndexEntries
 from logstore.segments.rocketmq.messages.dispatch_request import DispatchRequest
-from logstore.segments.rocketmq.messages.java_strings import java_hash
 from logstore.segments.rocketmq.messages.message_batch import MessageBatchDraft
 from logstore.segments.rocketmq.messages.message_draft import MessageEntry, draft_message
 from logstore.segments.rocketmq.messages.message_layout import FIXED_FIELDS

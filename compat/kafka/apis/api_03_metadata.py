@@ -277,9 +277,7 @@ class _Places:
         if self._version >= 5:
             lists.append(self._nodes.down_among(placement.replicas))
         for node_ids in lists:
-            writer.count(len(node_ids))
-            for node_id in node_ids:
-                writer.i32(node_id)
+            writer.i32s(node_ids)
         writer.tags()
         return writer.body()
 

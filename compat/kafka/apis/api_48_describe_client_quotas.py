@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.modern.hash_order import copied_in_order, members_in_order
-from logstore.compat.kafka.groups.partitioning import java_hash
 from logstore.compat.kafka.refused_request import RefusedRequestError
+from logstore.java_hash import java_hash
 
 if TYPE_CHECKING:
     from kafka.protocol.admin.client_quotas import (

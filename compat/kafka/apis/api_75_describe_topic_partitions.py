@@ -9,147 +9,203 @@ DescribeTopicPartitions (75): version 0. Topics in pages (KIP-966).
   the next one starts below zero
 * 3 unknown, 17 not a name that a topic can have; with all topics neither can happen
 * replicas that are eligible though they fell out of sync, and who led last where none is in sync
+
+Read and written by hand: Java's administrators describe topics by it, and a page is long.
 """
 
 from __future__ import annotations
 
-import uuid
-from typing import TYPE_CHECKING, Any
+import struct
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
-import attrs
-
-from logstore.compat.kafka.authorized_operations import TOPIC_OPERATIONS, bit_field
+from logstore.compat.kafka.authorized_operations import NOT_ASKED, TOPIC_OPERATIONS, bit_field
 from logstore.compat.kafka.error_codes import ErrorCode
+from logstore.compat.kafka.framing import Reader
 from logstore.compat.kafka.nodes.placement import NOBODY
 from logstore.compat.kafka.topics.names import INTERNAL_TOPICS, flaw_of
+from logstore.compat.kafka.writer import Writer
 
 if TYPE_CHECKING:
-    from kafka.protocol.admin.topics import (
-        DescribeTopicPartitionsRequest,
-        DescribeTopicPartitionsResponse,
-    )
-
+    from logstore.compat.connection import Chunk
     from logstore.compat.kafka.broker import Broker
     from logstore.compat.kafka.connection import Client
+    from logstore.compat.kafka.nodes.placement import Placement
+    from logstore.compat.kafka.registry import RawRequest
     from logstore.segments.kafka.topic import Topic
 
 _INT_MAX = 2**31 - 1
+_NO_ID = bytes(16)
+#: before a structure that may be null
+_IS_NULL, _IS_THERE = b"\xff", b"\x01"
+_PARTITION = struct.Struct(">hiii")  # error, index, leader, the leader's epoch
 
 
-@attrs.frozen
-class _Place:
+class _Place(NamedTuple):
     """A topic's partition: where a page starts."""
 
     topic: str = ""
-    index: int = 0
+    partition: int = 0
 
 
-@attrs.frozen
-class _Page:
-    """Topics' fields, and where the next page starts (None: this is the last one)."""
+class _Question(NamedTuple):
+    """Topics' names as they were asked for, and from where on (None: from the first)."""
 
-    topics: list[dict[str, Any]]
-    next_place: _Place | None
+    names: list[str]
+    count_max: int
+    cursor: _Place | None
 
 
-def handle(
-    broker: Broker, client: Client, request: DescribeTopicPartitionsRequest
-) -> DescribeTopicPartitionsResponse:
+class _Described(NamedTuple):
+    """One topic on a page, and which of its partitions; without `topic` there is an error."""
+
+    name: str
+    error: ErrorCode = ErrorCode.NONE
+    topic: Topic | None = None
+    partitions: Sequence[int] = ()
+
+
+def handle(broker: Broker, client: Client, request: RawRequest) -> list[Chunk]:
     """Return one page."""
-    from kafka.protocol.admin.topics import DescribeTopicPartitionsResponse
-
     del client
-    names = {topic.name for topic in request.topics}
-    start = _Place()
-    error = ErrorCode.NONE
-    if request.cursor is not None:
-        start = _Place(request.cursor.topic_name, request.cursor.partition_index)
-        if start.index < 0 or (names and start.topic not in names):
-            error = ErrorCode.INVALID_REQUEST
-    elif "" in names:
-        error = ErrorCode.UNKNOWN_SERVER_ERROR  # Kafka takes it for the topic of a cursor
-    if error is not ErrorCode.NONE:
-        asked = [{"name": topic.name, "error_code": error} for topic in request.topics]
-        page = _Page(asked, None)
+    question = _read(request)
+    error = _flaw_of(question)
+    writer = Writer(is_flexible=request.is_flexible)
+    writer.i32(0)
+    if error is ErrorCode.NONE:
+        page, next_place = _page(broker, question)
+        _write_page(writer, broker, page)
     else:
-        wanted = sorted(name for name in names or broker.topics if name >= start.topic)
-        count_max = min(
-            request.response_partition_limit, broker.config.max_request_partition_size_limit
-        )
-        page = _page(broker, wanted, start, max(count_max, 1))
-    topic_class = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
-    place = page.next_place
-    return DescribeTopicPartitionsResponse(
-        version=request.API_VERSION,
-        topics=[topic_class(version=0, **fields) for fields in page.topics],
-        next_cursor=None
-        if place is None
-        else DescribeTopicPartitionsResponse.Cursor(
-            topic_name=place.topic, partition_index=place.index
-        ),
-    )
+        next_place = None
+        writer.count(len(question.names))
+        for name in question.names:
+            _write_topic(writer, _Described(name, error), is_internal=False)
+            writer.count(0)
+            _write_end(writer, NOT_ASKED)
+    _write_cursor(writer, next_place)
+    writer.tags()
+    return [writer.frame(request.correlation_id)]
 
 
-def _page(broker: Broker, names: list[str], start: _Place, count_max: int) -> _Page:
-    topics: list[dict[str, Any]] = []
-    count_left = count_max
-    for name in names:
+def _read(request: RawRequest) -> _Question:
+    reader = Reader(request.data, request.position, is_flexible=request.is_flexible)
+    names: list[str] = []
+    for _ in range(reader.count()):
+        names.append(reader.text().decode(errors="replace"))
+        reader.tags()
+    count_max = reader.i32()
+    cursor: _Place | None = None
+    if reader.i8() >= 0:
+        cursor = _Place(reader.text().decode(errors="replace"), reader.i32())
+        reader.tags()
+    reader.tags()
+    return _Question(names, count_max, cursor)
+
+
+def _flaw_of(question: _Question) -> ErrorCode:
+    """Return why a question is refused as a whole."""
+    names, cursor = question.names, question.cursor
+    if cursor is None:
+        # Kafka takes an empty name for the topic of a cursor, and stumbles.
+        return ErrorCode.UNKNOWN_SERVER_ERROR if "" in names else ErrorCode.NONE
+    if cursor.partition < 0 or (names and cursor.topic not in names):
+        return ErrorCode.INVALID_REQUEST
+    return ErrorCode.NONE
+
+
+def _page(broker: Broker, question: _Question) -> tuple[list[_Described], _Place | None]:
+    """Return what is on a page, and where the next one starts (None: this is the last one)."""
+    start = question.cursor or _Place()
+    page: list[_Described] = []
+    count_left = max(min(question.count_max, broker.config.max_request_partition_size_limit), 1)
+    for name in sorted({name for name in question.names or broker.topics if name >= start.topic}):
         if count_left == 0:
-            return _Page(topics, _Place(name, 0))
+            return page, _Place(name, 0)
         topic = broker.topics.get(name)
         if topic is None:
-            topics.append(_missing(broker, name))
+            page.append(_Described(name, _why_missing(broker, name)))
             continue
-        first = start.index if name == start.topic else 0
+        first = start.partition if name == start.topic else 0
         if first + count_left > _INT_MAX:
-            topics.append(_described(broker, topic, []))
-            return _Page(topics, _Place(name, first + count_left - 2**32))
-        indexes = [index for index in sorted(topic.partitions) if index >= first]
-        topics.append(_described(broker, topic, indexes[:count_left]))
-        if len(indexes) > count_left:
-            return _Page(topics, _Place(name, indexes[count_left]))
-        count_left -= len(indexes)
-    return _Page(topics, None)
+            page.append(_Described(name, topic=topic))
+            return page, _Place(name, first + count_left - 2**32)
+        partitions = sorted(topic.partitions)
+        if first:
+            partitions = [partition for partition in partitions if partition >= first]
+        page.append(_Described(name, topic=topic, partitions=partitions[:count_left]))
+        if len(partitions) > count_left:
+            return page, _Place(name, partitions[count_left])
+        count_left -= len(partitions)
+    return page, None
 
 
-def _missing(broker: Broker, name: str) -> dict[str, Any]:
-    is_possible = (flaw_of(name) or broker.flaw_of_new_topic(name)) is None
-    return {
-        "name": name,
-        "error_code": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if is_possible
-        else ErrorCode.INVALID_TOPIC_EXCEPTION,
-        "is_internal": name in INTERNAL_TOPICS,
-        "topic_authorized_operations": bit_field(TOPIC_OPERATIONS),
-    }
+def _why_missing(broker: Broker, name: str) -> ErrorCode:
+    if (flaw_of(name) or broker.flaw_of_new_topic(name)) is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
-def _described(broker: Broker, topic: Topic, indexes: list[int]) -> dict[str, Any]:
-    from kafka.protocol.admin.topics import DescribeTopicPartitionsResponse
-
-    topic_class = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
-    return {
-        "name": topic.name,
-        "topic_id": uuid.UUID(bytes=topic.topic_id),
-        "is_internal": topic.name in INTERNAL_TOPICS,
-        "topic_authorized_operations": bit_field(TOPIC_OPERATIONS),
-        "partitions": [
-            topic_class.DescribeTopicPartitionsResponsePartition(**_partition(broker, topic, index))
-            for index in indexes
-        ],
-    }
+def _write_page(writer: Writer, broker: Broker, page: list[_Described]) -> None:
+    writer.count(len(page))
+    operations = bit_field(TOPIC_OPERATIONS)
+    ends: dict[Placement, bytes] = {}
+    for described in page:
+        _write_topic(writer, described, is_internal=described.name in INTERNAL_TOPICS)
+        _write_partitions(writer, broker, described, ends)
+        _write_end(writer, operations)
 
 
-def _partition(broker: Broker, topic: Topic, index: int) -> dict[str, Any]:
-    placement = broker.placements.find(topic, index)
-    return {
-        "error_code": ErrorCode.NONE,
-        "partition_index": index,
-        "leader_id": placement.leader,
-        "leader_epoch": topic.partitions[index].leader_epoch,
-        "replica_nodes": list(placement.replicas),
-        "isr_nodes": list(placement.in_sync),
-        "eligible_leader_replicas": list(placement.eligible),
-        "last_known_elr": [] if placement.last_leader == NOBODY else [placement.last_leader],
-        "offline_replicas": list(broker.nodes.down_among(placement.replicas)),
-    }
+def _write_topic(writer: Writer, described: _Described, *, is_internal: bool) -> None:
+    """Write what stands before a topic's partitions."""
+    topic = described.topic
+    writer.i16(described.error)
+    writer.string(described.name.encode())
+    writer.raw(_NO_ID if topic is None else topic.topic_id)
+    writer.boolean(is_internal)
+
+
+def _write_end(writer: Writer, operations: int) -> None:
+    """Write what stands behind a topic's partitions."""
+    writer.i32(operations)
+    writer.tags()
+
+
+def _write_partitions(
+    writer: Writer, broker: Broker, described: _Described, ends: dict[Placement, bytes]
+) -> None:
+    """Write partitions; `ends` keeps what those entries end with, which most have in common."""
+    writer.count(len(described.partitions))
+    topic = described.topic
+    if topic is None:
+        return
+    pieces = writer.pieces
+    find = broker.placements.find
+    for partition in described.partitions:
+        placement = find(topic, partition)
+        end = ends.get(placement)
+        if end is None:
+            end = ends[placement] = _end(broker, placement)
+        leader_epoch = topic.partitions[partition].leader_epoch
+        head = _PARTITION.pack(ErrorCode.NONE, partition, placement.leader, leader_epoch)
+        pieces.append(head + end)
+
+
+def _end(broker: Broker, placement: Placement) -> bytes:
+    writer = Writer(is_flexible=True)
+    writer.i32s(placement.replicas)
+    writer.i32s(placement.in_sync)
+    writer.i32s(placement.eligible)
+    writer.i32s(() if placement.last_leader == NOBODY else (placement.last_leader,))
+    writer.i32s(broker.nodes.down_among(placement.replicas))
+    writer.tags()
+    return writer.body()
+
+
+def _write_cursor(writer: Writer, place: _Place | None) -> None:
+    if place is None:
+        writer.raw(_IS_NULL)
+        return
+    writer.raw(_IS_THERE)
+    writer.string(place.topic.encode())
+    writer.i32(place.partition)
+    writer.tags()

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Collection
 from enum import Enum
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import attrs
 
@@ -138,8 +138,7 @@ class DescribedGroup:
     members: tuple[DescribedMember, ...] = ()
 
 
-@attrs.frozen
-class ListedGroup:
+class ListedGroup(NamedTuple):
     """One line of the list of groups."""
 
     group_id: str

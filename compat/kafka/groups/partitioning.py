@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-
-def java_hash(text: str) -> int:
-    """Return Java's ``String.hashCode``: 32 bits, signed, over UTF-16 units."""
-    units = text.encode("utf-16-be", "surrogatepass")
-    total = 0
-    for position in range(0, len(units), 2):
-        total = (31 * total + (units[position] << 8 | units[position + 1])) & 0xFFFF_FFFF
-    return total - (1 << 32) if total >> 31 else total
+from logstore.java_hash import java_hash
 
 
 @lru_cache(maxsize=1024)  # a group is looked for with every commit

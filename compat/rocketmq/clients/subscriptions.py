@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from logstore.segments.rocketmq.messages.java_strings import java_hash
+from logstore.java_hash import java_hash
 from logstore.segments.rocketmq.reading.message_filter import (
     SUBSCRIBE_ALL,
     TagFilter,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from logstore.compat.rocketmq.lite.lite_names import lite_topic_of
-from logstore.segments.rocketmq.messages.java_strings import java_hash
+from logstore.java_hash import java_hash
 from logstore.segments.rocketmq.tables.topics import PERM_WRITE
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from logstore.segments.rocketmq.messages.java_strings import java_hash
+from logstore.java_hash import java_hash
 
 
 @attrs.frozen(order=True)

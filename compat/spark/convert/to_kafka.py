@@ -45,6 +45,7 @@ from logstore.compat.spark.rocketmq_plan import queue_bounds, wanted_queues
 from logstore.compat.spark.stores import open_for_reading
 from logstore.deferred_sync import DeferredFileSystem, sync_volume
 from logstore.errors import ForeignDirectoryError
+from logstore.java_hash import java_hash
 from logstore.os_host import system_host
 from logstore.partition import Record
 from logstore.segments.kafka import clean_shutdown
@@ -61,7 +62,6 @@ from logstore.segments.kafka.meta_properties import FILE_NAME as META_PROPERTIES
 from logstore.segments.kafka.partition_metadata import FILE_NAME as PARTITION_METADATA
 from logstore.segments.kafka.store import KafkaStore, StoreOptions
 from logstore.segments.kafka.topic import Topic
-from logstore.segments.rocketmq.messages.java_strings import java_hash
 from logstore.segments.rocketmq.store import RocketMQStore
 from logstore.segments.rocketmq.tables.consumer_offsets import SEPARATOR
 

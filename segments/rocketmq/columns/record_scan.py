@@ -17,11 +17,11 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from logstore.java_hash import java_hash
 from logstore.segments.compiled.reused_memory import ReusedMemory
 from logstore.segments.rocketmq.columns import grouping, kernel, scan_loops
 from logstore.segments.rocketmq.columns.kept_property import kept_property
 from logstore.segments.rocketmq.messages.dispatch_request import SCHEDULE_TOPIC, DispatchRequest
-from logstore.segments.rocketmq.messages.java_strings import java_hash
 from logstore.segments.rocketmq.messages.properties import tags_code
 from logstore.segments.rocketmq.messages.system_flags import (
     INNER_BATCH,

@@ -17,8 +17,8 @@ from functools import lru_cache
 from operator import mul
 from typing import TYPE_CHECKING, NamedTuple
 
+from logstore.java_hash import java_hash
 from logstore.segments.rocketmq.messages.equal_rows import unpack_rows
-from logstore.segments.rocketmq.messages.java_strings import java_hash
 from logstore.segments.rocketmq.messages.properties import (
     KEYS,
     TAGS,

@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
-from logstore.segments.rocketmq.messages.java_strings import java_hash, java_hash_map_order
+from logstore.java_hash import java_hash
+from logstore.segments.rocketmq.messages.java_strings import java_hash_map_order
 
 NAME_VALUE_SEPARATOR = b"\x01"
 PROPERTY_SEPARATOR = b"\x02"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from logstore.segments.rocketmq.messages.java_strings import java_hash
+from logstore.java_hash import java_hash
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from logstore.segments.rocketmq.messages.java_strings import java_hash
+from logstore.java_hash import java_hash
 from logstore.segments.rocketmq.messages.properties import (
     REAL_TOPIC,
     TIMER_DELETE_UNIQUE_KEY,

@@ -59,10 +59,28 @@ def test_the_schema_says_what_may_be_null(
     assert find_null(request(api, version, fields), version) == found
 
 
-def test_a_null_that_must_not_be_closes_the_connection() -> None:
+@pytest.mark.parametrize(
+    ("api", "version", "fields"),
+    [
+        ("OffsetCommit", 8, {"group_id": "g", "topics": None}),
+        ("ListGroups", 4, {"states_filter": None}),
+        ("ListGroups", 5, {"states_filter": [], "types_filter": ["classic", None]}),
+        ("DescribeTopicPartitions", 0, {"topics": None}),
+        ("DescribeTopicPartitions", 0, {"topics": [{"name": None}]}),
+        (
+            "DescribeTopicPartitions",
+            0,
+            {"topics": [], "cursor": {"topic_name": None, "partition_index": 0}},
+        ),
+    ],
+)
+def test_a_null_that_must_not_be_closes_the_connection(
+    api: str, version: int, fields: dict[str, Any]
+) -> None:
     """As with Kafka: the request cannot be understood, so it has no answer."""
     conversation = Conversation()
-    message = build(message_class("OffsetCommitRequest"), 8, {"group_id": "g", "topics": None})
+    message = build(message_class(f"{api}Request"), version, fields)
     message.with_header(correlation_id=1, client_id="test")
-    assert conversation.connection.feed(message.encode(version=8, header=True, framed=True)) == []
+    frame = message.encode(version=version, header=True, framed=True)
+    assert conversation.connection.feed(frame) == []
     assert conversation.connection.is_closing

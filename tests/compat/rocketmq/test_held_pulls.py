@@ -8,8 +8,8 @@ import pytest
 
 from logstore.compat.rocketmq.pulling.held_pulls import HeldPull, HeldPulls
 from logstore.compat.waiting import Timers
+from logstore.java_hash import java_hash
 from logstore.segments.rocketmq.filters.sql_filter import SqlFilter
-from logstore.segments.rocketmq.messages.java_strings import java_hash
 from logstore.segments.rocketmq.reading.message_filter import TagFilter
 from logstore.segments.rocketmq.tables.consumer_filters import ConsumerFilter
 from logstore.testing.manual_clock import ManualClock

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from logstore.compat.rocketmq.wire.codes import RequestCode as Code
-from logstore.segments.rocketmq.messages.java_strings import java_hash
+from logstore.java_hash import java_hash
 from tests.compat.rocketmq.broker_peer import decoded
 from tests.interop.drawn.pair import Pair
 from tests.interop.drawn_rocketmq import sends

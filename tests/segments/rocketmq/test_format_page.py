@@ -7,12 +7,12 @@ import struct
 import zlib
 from pathlib import Path
 
+from logstore.java_hash import java_hash
 from logstore.segments.rocketmq.messages.dispatch_request import (
     DispatchRequest,
     read_dispatch_request,
 )
 from logstore.segments.rocketmq.messages.host_address import HostAddress
-from logstore.segments.rocketmq.messages.java_strings import java_hash
 from logstore.segments.rocketmq.messages.message import decode_message, encode_message
 from logstore.segments.rocketmq.messages.message_draft import draft_message
 

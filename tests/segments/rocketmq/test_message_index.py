@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logstore.host import read_file
+from logstore.java_hash import java_hash
 from logstore.os_host import system_host
 from logstore.segments.rocketmq.index.index_file import ENTRY, HEADER, IndexFile, IndexSizes
 from logstore.segments.rocketmq.index.index_keys import (
@@ -17,7 +18,6 @@ from logstore.segments.rocketmq.index.index_keys import (
 )
 from logstore.segments.rocketmq.index.message_index import MessageIndex
 from logstore.segments.rocketmq.messages.dispatch_request import DispatchRequest
-from logstore.segments.rocketmq.messages.java_strings import java_hash
 from logstore.segments.rocketmq.messages.properties_shape import take_apart
 from logstore.segments.rocketmq.opening.checkpoint import StoreCheckpoint
 from logstore.segments.rocketmq.settings.release import Release

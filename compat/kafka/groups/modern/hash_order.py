@@ -11,8 +11,8 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
-from logstore.compat.kafka.groups.partitioning import java_hash
 from logstore.compat.kafka.topics.names import GROUPS_TOPIC
+from logstore.java_hash import java_hash
 
 KeyT = TypeVar("KeyT")
 

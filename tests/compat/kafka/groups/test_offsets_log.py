@@ -28,7 +28,7 @@ from logstore.compat.kafka.groups.offsets_log import (
     encode_offset_commit_key,
     encode_offset_commit_value,
 )
-from logstore.compat.kafka.groups.partitioning import java_hash, partition_of
+from logstore.compat.kafka.groups.partitioning import partition_of
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 INT32 = st.integers(-(2**31), 2**31 - 1)
@@ -242,22 +242,6 @@ def test_random_bytes_are_refused_or_read(data: bytes) -> None:
     for decode in (decode_key, decode_offset_commit_value, decode_group_metadata_value):
         with suppress(GroupRecordError):
             decode(data)
-
-
-@pytest.mark.parametrize(
-    ("text", "hashed"),
-    [
-        ("", 0),
-        ("a", 97),
-        ("hello", 99162322),
-        ("polygenelubricants", -(2**31)),
-        ("é", 233),
-        ("😀", 1772899),
-    ],
-)
-def test_hashes_are_javas(text: str, hashed: int) -> None:
-    """Group ids are hashed as ``String.hashCode`` does it, over UTF-16 units."""
-    assert java_hash(text) == hashed
 
 
 def test_the_smallest_hash_has_a_partition_too() -> None:

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from logstore.java_hash import java_hash
 from logstore.segments.rocketmq.columns import RecordScan, ScanStop, kernel, scan_records
 from logstore.segments.rocketmq.messages.corrupt_message import CorruptMessageError
 from logstore.segments.rocketmq.messages.dispatch_request import (
@@ -25,7 +26,6 @@ from logstore.segments.rocketmq.messages.dispatch_request import (
     read_dispatch_request,
 )
 from logstore.segments.rocketmq.messages.host_address import HostAddress
-from logstore.segments.rocketmq.messages.java_strings import java_hash
 from logstore.segments.rocketmq.messages.message_draft import blank_entry, draft_message
 from logstore.segments.rocketmq.messages.system_flags import is_queued
 from tests.damage import damaged
