@@ -36,11 +36,15 @@ def start_real(
     settings: dict[str, object] | None = None,
     as_is: Path | None = None,
     broker_port: int | None = None,
+    *,
+    is_busy: bool = False,
 ) -> RocketMQPeer:
     """Return a started real RocketMQ, or end the test as `missing` says."""
     wanted = SETTINGS | (settings or {})
     try:
-        return RocketMQPeer(version, directory, wanted, as_is, broker_port=broker_port).start()
+        return RocketMQPeer(
+            version, directory, wanted, as_is, broker_port=broker_port, is_busy=is_busy
+        ).start()
     except PeerUnavailable as reason:
         missing(str(reason))
 

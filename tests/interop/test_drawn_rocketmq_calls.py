@@ -20,7 +20,7 @@ SESSIONS = (("calls", 28342, 80), ("odds", 31730, 60))
 
 def test_drawn_sessions_of_calls_are_answered_alike(tmp_path: Path) -> None:
     """Status, code, text and fields, but for ids, handles, times and addresses."""
-    real = start_real("5", tmp_path / "real", {**SETTINGS, **CALM})
+    real = start_real("5", tmp_path / "real", {**SETTINGS, **CALM}, is_busy=True)
     try:
         with (
             RocketMQProxyPeer(real.bootstrap, tmp_path / "proxy") as proxy,

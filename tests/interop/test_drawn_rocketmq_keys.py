@@ -21,7 +21,7 @@ def test_both_find_the_same_by_keys(tmp_path: Path) -> None:
     """Whatever the time, the number and the kind; and their index files are the same in the end."""
     settings = SETTINGS | keys.SETTINGS
     with OurRocketMQ(tmp_path / "ours", settings) as ours:
-        real = start_real("5", tmp_path / "real", settings)
+        real = start_real("5", tmp_path / "real", settings, is_busy=True)
         try:
             addresses = [(one.bootstrap, one.broker_address) for one in (ours, real)]
             stage = Stage(ours, real)

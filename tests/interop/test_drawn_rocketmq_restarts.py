@@ -12,7 +12,7 @@ from tests.interop.our_rocketmq import OurRocketMQ
 from tests.interop.rocketmq_sessions import start_real
 from tests.interop.stored_messages import differences
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(600)]
 
 SEED = 28320
 
@@ -20,7 +20,7 @@ SEED = 28320
 def test_a_session_with_restarts_is_answered_alike(tmp_path: Path) -> None:
     """Field by field, table by table, and in the end message by message."""
     with OurRocketMQ(tmp_path / "ours", SETTINGS) as ours:
-        real = start_real("5", tmp_path / "real", SETTINGS)
+        real = start_real("5", tmp_path / "real", SETTINGS, is_busy=True)
         try:
             addresses = [(one.bootstrap, one.broker_address) for one in (ours, real)]
             stage = Stage(ours, real)

@@ -61,7 +61,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
     """Name server and broker of ours, and those of a real release 5.5.0, all new."""
     directory = tmp_path_factory.mktemp("drawn-rocketmq")
     with OurRocketMQ(directory / "ours", SETTINGS) as ours:
-        real = start_real("5", directory / "real", SETTINGS)
+        real = start_real("5", directory / "real", SETTINGS, is_busy=True)
         try:
             yield ours, real
         finally:

@@ -32,12 +32,17 @@ from logstore.tools.dev.rocketmq_jars import MQADMIN, VERSIONS, class_archive, j
 
 #: Each server would spend two to three seconds of CPU time on a certificate of its own.
 _NO_TLS = "-Dtls.server.mode=disabled"
-#: Small heaps, and compiled once and lightly: what a test wants. ``ROCKETMQ_JVM`` wins.
-BROKER_JVM = (
-    "-Xmx512m -Xms128m -XX:MaxDirectMemorySize=512m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 "
-    f"{_NO_TLS}"
+_LIGHTLY = "-XX:TieredStopAtLevel=1"
+#: Small heaps, and compiled once and lightly: what a test wants. ``ROCKETMQ_JVM`` wins. A broker
+#: of which much is asked is compiled as Java does it by itself, for it walks through all of its
+#: time wheel whenever it tells of itself; and says what is null however often that happens.
+BUSY_BROKER_JVM = (
+    "-Xmx512m -Xms128m -XX:MaxDirectMemorySize=512m -XX:+UseSerialGC "
+    f"-XX:-OmitStackTraceInFastThrow {_NO_TLS}"
 )
-NAME_SERVER_JVM = "-Xmx128m -Xms64m -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+BROKER_JVM = f"-Xmx512m -Xms128m -XX:MaxDirectMemorySize=512m -XX:+UseSerialGC {_NO_TLS}"
+BROKER_JVM = f"{BUSY_BROKER_JVM} {_LIGHTLY}"
+NAME_SERVER_JVM = f"-Xmx128m -Xms64m -XX:+UseSerialGC {_LIGHTLY}"
 #: Settings that tests give a broker. One of 5.x asks the clock without a pause until the first
 #: interval is over, by itself ten seconds (TransactionMetricsFlushService); another one it waits
 #: between two comparisons of all 37 MB of the timer wheel, by itself one second. And once a
@@ -72,7 +77,8 @@ class RocketMQPeer:
     With `name_server` (host:port) the broker registers there, and none is started here.
 
     A broker of 5.x registers itself only ten seconds after its start, mostly. Where `is_urged` is
-    set it is made to by a change of configuration that changes nothing.
+    set it is made to by a change of configuration that changes nothing. `is_busy`: much will be
+    asked of it.
     """
 
     def __init__(
@@ -85,6 +91,7 @@ class RocketMQPeer:
         *,
         broker_port: int | None = None,
         is_urged: bool = True,
+        is_busy: bool = False,
         name_server: str | None = None,
     ) -> None:
         self.version = VERSIONS.get(version, version)
@@ -98,6 +105,7 @@ class RocketMQPeer:
         self._jvm = jvm or os.environ.get("ROCKETMQ_JVM", "")
         self._archive = class_archive(self.version)
         self._is_urged = is_urged
+        self._own_jvm = BUSY_BROKER_JVM if is_busy else BROKER_JVM
         self._may_move = broker_port is None
         self._name_server: subprocess.Popen[bytes] | None = None
         self._broker: subprocess.Popen[bytes] | None = None
@@ -184,7 +192,7 @@ class RocketMQPeer:
             self._name_server = self._spawn("namesrv", _NAME_SERVER, properties, jvm)
         host, _, port = self.bootstrap.rpartition(":")
         name_server, broker = (host, int(port)), ("127.0.0.1", self.broker_port)
-        jvm = self._jvm or f"{BROKER_JVM} {self._archive.flags(may_write=True)}"
+        jvm = self._jvm or f"{self._own_jvm} {self._archive.flags(may_write=True)}"
         self._broker = self._spawn("broker", _BROKER, self._properties(), jvm)
         if not self._wait(lambda: is_broker_up(broker), deadline):
             return False

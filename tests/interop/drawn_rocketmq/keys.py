@@ -14,7 +14,7 @@ from tests.interop.drawn.pair import Pair
 from tests.interop.drawn_rocketmq import sends
 from tests.interop.drawn_rocketmq.excuses import differences
 from tests.interop.drawn_rocketmq.index_files import entries_of, spans_of
-from tests.interop.drawn_rocketmq.twin import Difference, Told
+from tests.interop.drawn_rocketmq.twin import COMING_SECONDS, Difference, Told
 from tests.interop.drawn_rocketmq.world import World
 
 LOG_FILE_BYTES = 16_384
@@ -46,6 +46,8 @@ HALVES, LATER = "RMQ_SYS_TRANS_HALF_TOPIC", "SCHEDULE_TOPIC_XXXX"
 _DIGITS, _DIGIT_COUNT = 31, 8
 #: longer than a second, to which times of the index are rounded, on either side of its middle
 PAUSE_SECONDS = 2.4
+#: between two looks at files that are not alike yet
+_LOOK_SECONDS = 0.1
 PAUSES_MAX = 2
 
 
@@ -248,12 +250,22 @@ def pause(world: World) -> None:
 
 
 def compare_files(world: World) -> None:
-    """Compare all index files entry by entry."""
+    """Compare all index files entry by entry, once each has had the time to write what it knows."""
+    deadline = time.monotonic() + COMING_SECONDS
+    found = file_differences(world)
+    while found and time.monotonic() < deadline:
+        time.sleep(_LOOK_SECONDS)
+        found = file_differences(world)
+    if found:
+        world.twin.differences.append(Difference(len(world.twin.steps), "index files", found))
+
+
+def file_differences(world: World) -> list[str]:
+    """Return in which entries the index files differ as they are now."""
     assert world.stage is not None
     ours, real = (entries_of(one) for one in world.stage.data())
     found = [f"{len(ours)} files instead of {len(real)}"] if len(ours) != len(real) else []
     for number, (mine, other) in enumerate(zip(ours, real, strict=False)):
         lines = differences(attrs.asdict(mine), attrs.asdict(other), "")
         found += [f"file {number} {line}" for line in lines]
-    if found:
-        world.twin.differences.append(Difference(len(world.twin.steps), "index files", found))
+    return found

@@ -96,7 +96,7 @@ def main() -> int:
     bad = 0
     with (
         tempfile.TemporaryDirectory() as name,
-        RocketMQPeer("5", Path(name, "real"), {**SETTINGS, **CALM}) as real,
+        RocketMQPeer("5", Path(name, "real"), {**SETTINGS, **CALM}, is_busy=True) as real,
         RocketMQProxyPeer(real.bootstrap, Path(name, "proxy")) as proxy,
         TestBroker(layout="rocketmq", proxy=True, settings=SETTINGS) as ours,
     ):

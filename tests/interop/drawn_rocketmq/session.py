@@ -408,7 +408,9 @@ def main() -> int:
         with ExitStack() as stack:
             directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
             settings = SETTINGS | SETTINGS_OF.get(options.areas, {})
-            real = stack.enter_context(RocketMQPeer("5", directory / "real", settings))
+            real = stack.enter_context(
+                RocketMQPeer("5", directory / "real", settings, is_busy=True)
+            )
             ours = stack.enter_context(OurRocketMQ(directory / "ours", settings))
             addresses = [(one.bootstrap, one.broker_address) for one in (ours, real)]
             stage = Stage(ours, real)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import base64
 import json
+import os
 import shutil
 import tarfile
 import tempfile
@@ -17,6 +18,7 @@ import attrs
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "rocketmq"
 VERSIONS = ("4.9.8", "5.5.0")
+_LEAN_QUEUES_MAX = 32
 #: archives that hold several cases; each other archive holds the case of its own name
 GROUPED = {
     "flush": ("flush-async", "flush-pool", "flush-sync"),
@@ -78,6 +80,16 @@ class GoldenCase:
         found = sorted(path.parent for path in self.folder.rglob("checkpoint") if path.is_file())
         named = {str(path.relative_to(self.folder)): path for path in found}
         return {name: path for name, path in named.items() if not name.endswith("before")}
+
+    @property
+    def lean_store(self) -> Path:
+        """
+        The store without a thousand queues that nobody used; never write there, either.
+
+        Every broker has a topic for benchmarks, each queue of which a conversion makes five files
+        for.
+        """
+        return _lean(self.store)
 
     def copy_store(self, target: Path, name: str = "store") -> Path:
         """Copy a store of the case to `target` (made by this), sparse files as sparse ones."""
@@ -194,6 +206,21 @@ def _unpacked(archive: str) -> Path:
     with tarfile.open(GOLDEN / f"{archive}.tar.xz") as tar:
         tar.extractall(target, filter="data")
     return target
+
+
+@cache
+def _lean(store: Path) -> Path:
+    """Link to the files of a store but for its table of topics, of which none has many queues."""
+    lean = Path(tempfile.mkdtemp(prefix="golden-rocketmq-lean-"), "store")
+    atexit.register(shutil.rmtree, lean.parent, ignore_errors=True)
+    shutil.copytree(store, lean, copy_function=os.link)
+    table = json.loads((store / "config" / "topics.json").read_text(encoding="utf-8"))
+    for topic in table["topicConfigTable"].values():
+        for count in ("readQueueNums", "writeQueueNums"):
+            topic[count] = min(topic[count], _LEAN_QUEUES_MAX)
+    (lean / "config" / "topics.json").unlink()  # it is the store's own
+    (lean / "config" / "topics.json").write_text(json.dumps(table), encoding="utf-8")
+    return lean
 
 
 def _copy_sparse(source: str, target: str) -> str:

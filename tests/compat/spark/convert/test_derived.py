@@ -92,7 +92,7 @@ def test_restored_messages_are_derived_the_same_way(tmp_path: Path) -> None:
         folder = tmp_path / name
         kafka, target = folder / "kafka", folder / "target"
         folder.mkdir()
-        convert(HereRunner(), ConvertOptions(str(case.store), str(kafka), "kafka"))
+        convert(HereRunner(), ConvertOptions(str(case.lean_store), str(kafka), "kafka"))
         convert(HereRunner(), ConvertOptions(str(kafka), str(target), "rocketmq", settings=SMALL))
         check_against_recovery(target, folder, SMALL)
 

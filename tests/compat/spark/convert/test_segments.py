@@ -55,7 +55,8 @@ def test_segments_have_the_indexes_that_a_recovery_makes(
     """Byte for byte, so that nobody needs to read the data again; leader epochs too."""
     target = tmp_path / "kafka"
     case = GoldenCase("plain", "5.5.0")
-    convert(HereRunner(), ConvertOptions(str(case.store), str(target), "kafka", settings=settings))
+    source = str(case.lean_store)
+    convert(HereRunner(), ConvertOptions(source, str(target), "kafka", settings=settings))
     made = partition_files(target)
     assert (target / CLEAN).is_file()
     assert any(name.endswith(".timeindex") and data for name, data in made.items())
