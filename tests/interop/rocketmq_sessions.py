@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -70,15 +70,18 @@ def java_alone(which: str, version: str, scenario: str, directory: Path) -> list
         broker.stop(kill=True)
 
 
-def record(which: str, directory: Path) -> Transcript:
-    """Run every program against one broker and return what they printed; see :data:`Session`."""
+def record(which: str, directory: Path, versions: Sequence[str]) -> Transcript:
+    """
+    Run every program against one broker and return what they printed; see :data:`Session`.
+
+    The Java client is run in these versions.
+    """
     broker = started(which, directory)
     try:
         with ThreadPoolExecutor(2) as pool:
             beside = pool.submit(lambda: {"cpp": cpp_client(broker), "ali-ons": ali_ons(broker)})
             found = {
-                "java-5": java_client(broker, "5", directory),
-                "java-4": java_client(broker, "4", directory),
+                f"java-{version}": java_client(broker, version, directory) for version in versions
             }
             found |= beside.result()
         # Alone and last: it takes away the broker's right to be written to, for a moment.
@@ -89,7 +92,13 @@ def record(which: str, directory: Path) -> Transcript:
 
 
 @pytest.fixture(scope="session")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
+def java_versions(pytestconfig: pytest.Config) -> Sequence[str]:
+    """The versions of the Java client that tests ask about: of the older one slow ones do."""
+    return ("5",) if "not slow" in str(pytestconfig.getoption("markexpr")) else ("5", "4")
+
+
+@pytest.fixture(scope="session")
+def session(tmp_path_factory: pytest.TempPathFactory, java_versions: Sequence[str]) -> Session:
     """A function that returns the transcript of a broker; processes share them."""
     shared = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
@@ -100,7 +109,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
         file = shared / f"rocketmq-{which}.json"
         with held(shared / f"rocketmq-{which}.lock"):
             if not file.exists():
-                found = record(which, directory)
+                found = record(which, directory, java_versions)
                 file.write_text(json.dumps(found, ensure_ascii=False))
 
     def transcript(which: str) -> Transcript:
