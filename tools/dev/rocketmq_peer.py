@@ -40,7 +40,6 @@ BUSY_BROKER_JVM = (
     "-Xmx512m -Xms128m -XX:MaxDirectMemorySize=512m -XX:+UseSerialGC "
     f"-XX:-OmitStackTraceInFastThrow {_NO_TLS}"
 )
-BROKER_JVM = f"-Xmx512m -Xms128m -XX:MaxDirectMemorySize=512m -XX:+UseSerialGC {_NO_TLS}"
 BROKER_JVM = f"{BUSY_BROKER_JVM} {_LIGHTLY}"
 NAME_SERVER_JVM = f"-Xmx128m -Xms64m -XX:+UseSerialGC {_LIGHTLY}"
 #: Settings that tests give a broker. One of 5.x asks the clock without a pause until the first
