@@ -9,6 +9,7 @@ also known here by name, for a checkout that was never installed.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from typing import TYPE_CHECKING
 
 from logstore.errors import ForeignDirectoryError, LogStoreError
@@ -53,6 +54,9 @@ def find_layout(name: str) -> Layout:
 
     """
     entries = _entries()
+    if name not in entries:
+        _registered.cache_clear()  # it may have been installed since
+        entries = _entries()
     if name not in entries:
         raise UnknownLayoutError(f"layout {name!r} is not known; there are: {', '.join(entries)}")
     entry = entries[name]
@@ -139,11 +143,19 @@ def open_store(
 
 def _entries() -> dict[str, EntryPoint]:
     """Return the entry point of each layout by name; a registered one wins over a built-in one."""
-    # Metadata takes tens of milliseconds to import and read; a broker's start needs none of it.
-    from importlib.metadata import EntryPoint, entry_points
+    # Metadata takes tens of milliseconds to import; a broker's start needs none of it.
+    from importlib.metadata import EntryPoint
 
     found = {
         name: EntryPoint(name, value, LAYOUT_GROUP) for name, value in BUILT_IN_LAYOUTS.items()
     }
-    found.update({entry.name: entry for entry in entry_points(group=LAYOUT_GROUP)})
+    found.update({entry.name: entry for entry in _registered()})
     return dict(sorted(found.items()))
+
+
+@cache
+def _registered() -> tuple[EntryPoint, ...]:
+    """Return what is registered; looking through all that is installed takes ten milliseconds."""
+    import importlib.metadata
+
+    return tuple(importlib.metadata.entry_points(group=LAYOUT_GROUP))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
@@ -68,6 +69,16 @@ def register(monkeypatch: pytest.MonkeyPatch, *entries: EntryPoint) -> None:
         return EntryPoints(entry for entry in entries if entry.group == group)
 
     monkeypatch.setattr(importlib.metadata, "entry_points", entry_points)
+    forget(monkeypatch)
+
+
+def forget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let nobody have looked yet for what is installed."""
+
+    def registered() -> tuple[EntryPoint, ...]:
+        return tuple(importlib.metadata.entry_points(group=LAYOUT_GROUP))
+
+    monkeypatch.setattr("logstore.segments._registered", cache(registered))
 
 
 @pytest.fixture
@@ -77,6 +88,40 @@ def kafka_directory(tmp_path: Path) -> Path:
     store.create_topic("greetings", 1).partitions[0].append_records([Record(b"k", b"hello", 7)])
     store.close()
     return tmp_path / "kafka"
+
+
+def test_what_is_installed_is_looked_through_once(
+    kafka_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many stores are opened: it takes longer than opening a small one."""
+    looks: list[str] = []
+
+    def entry_points(*, group: str) -> EntryPoints:
+        looks.append(group)
+        return EntryPoints()
+
+    monkeypatch.setattr(importlib.metadata, "entry_points", entry_points)
+    forget(monkeypatch)
+    for _ in range(3):
+        open_store(kafka_directory).close()
+    assert looks == [LAYOUT_GROUP]
+
+
+def test_a_layout_that_was_installed_later_is_found_by_its_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In a notebook somebody asks for it, installs it, and asks again."""
+    installed: list[EntryPoint] = []
+
+    def entry_points(*, group: str) -> EntryPoints:
+        return EntryPoints(entry for entry in installed if entry.group == group)
+
+    monkeypatch.setattr(importlib.metadata, "entry_points", entry_points)
+    forget(monkeypatch)
+    with pytest.raises(UnknownLayoutError, match="foreign"):
+        find_layout("foreign")
+    installed.append(EntryPoint("foreign", f"{__name__}:FOREIGN", LAYOUT_GROUP))
+    assert find_layout("foreign").name == "foreign"
 
 
 def test_a_kafka_directory_opens_by_its_path_alone(kafka_directory: Path) -> None:
