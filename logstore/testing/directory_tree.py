@@ -47,6 +47,33 @@ class Binding:
         return self.directory.number, self.name
 
 
+def _directory_twin(directory: DirectoryImage, twins: dict[int, Node]) -> DirectoryImage:
+    """Return the twin of a directory and of all in it; `twins` holds those made, by number."""
+    found = twins.get(directory.number)
+    if isinstance(found, DirectoryImage):
+        return found
+    twin = twins[directory.number] = DirectoryImage(directory.number, directory.modified_ms)
+    for name, node in directory.entries.items():
+        twin.entries[name] = _twin(node, twins)
+    return twin
+
+
+def _twin(node: Node, twins: dict[int, Node]) -> Node:
+    if isinstance(node, DirectoryImage):
+        return _directory_twin(node, twins)
+    found = twins.get(node.number)
+    if found is None:
+        found = twins[node.number] = node.copy()
+    return found
+
+
+def _binding_twin(binding: Binding, twins: dict[int, Node]) -> Binding:
+    before, after = (
+        None if node is None else _twin(node, twins) for node in (binding.before, binding.after)
+    )
+    return Binding(_directory_twin(binding.directory, twins), binding.name, before, after)
+
+
 class DirectoryTree:
     """
     The live tree and the changes of names that are not durable yet.
@@ -61,6 +88,17 @@ class DirectoryTree:
         self.root = DirectoryImage(0, modified_ms)
         self._count = 0
         self._unsynced: list[tuple[Binding, ...]] = []
+
+    def copy(self) -> DirectoryTree:
+        """Return an equal tree that goes its own way, with files of its own."""
+        twins: dict[int, Node] = {}
+        twin = DirectoryTree.__new__(DirectoryTree)
+        twin.root = _directory_twin(self.root, twins)
+        twin._count = self._count
+        twin._unsynced = [
+            tuple(_binding_twin(binding, twins) for binding in change) for change in self._unsynced
+        ]
+        return twin
 
     def next_number(self) -> int:
         """Return a number for a new file or directory; never the same twice."""

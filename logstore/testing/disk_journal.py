@@ -38,9 +38,6 @@ class Operation:
     target: str = ""
     value: object = None
 
-    def __deepcopy__(self, memo: object) -> Operation:
-        return self
-
     def __str__(self) -> str:
         text = f"{self.number}: {self.kind} {self.path}"
         if self.kind == "write":

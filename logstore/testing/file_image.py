@@ -26,9 +26,6 @@ class Change:
     size_after_bytes: int
     is_truncation: bool
 
-    def __deepcopy__(self, memo: object) -> Change:
-        return self
-
     def parts(self, sector_bytes: int) -> Iterator[tuple[int, int]]:
         """Yield what it changed as (start, stop), sector by sector; a cut hole is no change."""
         stretches = [(self.position, self.end)]
@@ -68,7 +65,8 @@ class FileImage:
         self._dropped: dict[int, bytes] = {}
         self._dropped_size_bytes: int | None = None
 
-    def __deepcopy__(self, memo: object) -> FileImage:
+    def copy(self) -> FileImage:
+        """Return an equal file that goes its own way."""
         twin = FileImage(self.number, self.modified_ms, self._sector_bytes)
         twin.content = self.content.copy()
         twin._changes = self._changes[:]

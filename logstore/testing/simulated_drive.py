@@ -123,7 +123,7 @@ class SimulatedDrive:
     def resemble(self, other: SimulatedDrive) -> None:
         """Become an equal of `other` that goes its own way; locks stay with the other."""
         self.journal = other.journal.copy()
-        self.faults, self._tree = copy.deepcopy((other.faults, other._tree))
+        self.faults, self._tree = copy.deepcopy(other.faults), other._tree.copy()
         self.life = other.life
         self.operation_count = other.operation_count
         self.is_off = other.is_off

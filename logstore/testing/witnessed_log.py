@@ -119,8 +119,7 @@ class Testimony:
 
     def check(self, log: AnyLog) -> None:
         """Compare a recovered log with what happened."""
-        check_invariants(log)
-        found = stored(log)
+        found = check_invariants(log)
         assert log.next_offset >= self.promised_offset, "what was flushed is lost at the end"
         promised = [e for e in self.entries if e.next_offset <= self.promised_offset]
         if not found:
@@ -238,8 +237,8 @@ def recovery_point_of(fs: FileSystem) -> int:
     return int(read_file(fs, CHECKPOINT)) if fs.exists(CHECKPOINT) else 0
 
 
-def check_invariants(log: AnyLog) -> None:
-    """Check what holds between any two calls."""
+def check_invariants(log: AnyLog) -> list[StoredEntry]:
+    """Check what holds between any two calls; return all that the log holds."""
     segments = list(log.segments.values())
     assert log.active is segments[-1], "the active segment is the last one"
     assert list(log.segments) == [segment.base_offset for segment in segments]
@@ -253,6 +252,7 @@ def check_invariants(log: AnyLog) -> None:
         if not segment.may_skip_offsets:
             assert segment.next_offset == following.base_offset, f"a gap before {following.path}"
     end = log.start_offset
+    found: list[StoredEntry] = []
     for entry in log.entries():
         assert entry.base_offset >= end, f"offset {entry.base_offset} is not at or after {end}"
         if log.active.may_end_padded and entry.base_offset in log.segments:
@@ -262,7 +262,9 @@ def check_invariants(log: AnyLog) -> None:
         assert entry.next_offset > entry.base_offset, "an entry covers at least one offset"
         assert entry.size_bytes == memoryview(entry.data).nbytes
         end = entry.next_offset
+        found.append(StoredEntry.of(entry))
     assert end <= log.next_offset
+    return found
 
 
 def expect(
