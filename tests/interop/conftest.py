@@ -8,7 +8,7 @@ import re
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NoReturn, Protocol
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -20,6 +20,9 @@ from tests.interop.eventually import eventually
 from tests.interop.our_broker import OurBroker
 from tests.interop.tool_session import Done, ToolSession
 from tests.interop.turns import rank
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 VERSION = "4"
 #: Of tests that do not say it themselves. Machines may be busy: it ends what hangs, no more.
@@ -111,6 +114,17 @@ def foreign(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBroker]:
     broker = OurBroker(tmp_path_factory.mktemp("foreign"), settings, arguments=over).start()
     yield broker
     broker.stop()
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """One session of Spark for all tests of a process."""
+    from logstore.compat.spark import local_session
+
+    session = local_session("local[2]", {"spark.sql.session.timeZone": "UTC"})
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
 
 
 @pytest.fixture(scope="session", params=["real", "ours", "foreign"])

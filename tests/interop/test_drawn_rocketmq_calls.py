@@ -12,7 +12,7 @@ from logstore.tools.dev.rocketmq_proxy_peer import RocketMQProxyPeer
 from tests.interop.drawn_rocketmq.rpc_session import SETTINGS, make_topics, run
 from tests.interop.rocketmq_sessions import start_real
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(600)]
 
 #: by which seed, and how many calls
 SESSIONS = (("calls", 28342, 80), ("odds", 31730, 60))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from logstore.compat import TestBroker
-from logstore.compat.spark import counts, local_session, read
+from logstore.compat.spark import counts, read
 from tests.interop.clients import settings
 from tests.interop.conftest import new_topic
 from tests.segments.kafka.golden_case import GOLDEN, GoldenCase, copy_of_data, golden_cases
@@ -20,15 +19,6 @@ from tests.segments.kafka.golden_case import GOLDEN, GoldenCase, copy_of_data, g
 pytestmark = pytest.mark.interop
 
 DATA = GOLDEN / "kafka-4.3" / "data"
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    """One session for all of these tests."""
-    session = local_session("local[2]", {"spark.sql.session.timeZone": "UTC"})
-    session.sparkContext.setLogLevel("ERROR")
-    yield session
-    session.stop()
 
 
 def offsets_of(frame: DataFrame) -> list[tuple[str, int, int]]:

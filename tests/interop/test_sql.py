@@ -7,13 +7,12 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from logstore.compat.spark import local_session, sql
+from logstore.compat.spark import sql
 from logstore.compat.spark.query import QueryError
 from logstore.tools.commands.sql_rows import FailedQueryError, say_csv, say_json, say_table
 from tests.compat.spark.test_damaged_logs import KAFKA_DAMAGE, TOPIC, kafka_victim
@@ -23,15 +22,6 @@ from tests.segments.rocketmq.golden_case import GoldenCase as RocketMQCase
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 KAFKA = str(GOLDEN / "kafka-4.3" / "data")
 PLAIN = GoldenCase("kafka-4.3", "plain")
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    """One session for all of these tests."""
-    session = local_session("local[2]", {"spark.sql.session.timeZone": "UTC"})
-    session.sparkContext.setLogLevel("ERROR")
-    yield session
-    session.stop()
 
 
 def decoded_columns(spark: SparkSession, view: str = "records") -> list[str]:
