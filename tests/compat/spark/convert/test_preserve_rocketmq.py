@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -43,9 +44,16 @@ def topics_of(case: GoldenCase) -> tuple[str, ...]:
 
 
 def topics_in(store: Path) -> tuple[str, ...]:
-    """Return the topics that have queues; a broker makes others with a thousand empty ones."""
+    """
+    Return the topics that have queues; a broker makes others with a thousand empty ones.
+
+    Of a store that has lost its queues these are all but those others.
+    """
     system = ("RMQ_SYS", "SCHEDULE", "rmq_sys")
     found = [path.name for path in store.glob("*consumequeue/*")]
+    if not found:
+        table = json.loads((store / "config" / "topics.json").read_text(encoding="utf-8"))
+        found = [name for name in table["topicConfigTable"] if name != "BenchmarkTest"]
     return tuple(sorted(topic for topic in found if not topic.startswith(system)))
 
 
