@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from logstore.compat.spark import local_session, read
+from logstore.compat.spark import read
 from tests.compat.spark.test_damaged_logs import (
     KAFKA_DAMAGE,
     ROCKETMQ_DAMAGE,
@@ -25,15 +24,6 @@ from tests.segments.kafka.golden_case import GoldenCase, copy_of_data
 from tests.segments.rocketmq.golden_case import GoldenCase as RocketMQCase
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(600)]
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    """One session for all of these tests."""
-    session = local_session("local[2]", {"spark.sql.session.timeZone": "UTC"})
-    session.sparkContext.setLogLevel("ERROR")
-    yield session
-    session.stop()
 
 
 @attrs.frozen

@@ -5,13 +5,12 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from logstore.compat.spark import local_session, read
+from logstore.compat.spark import read
 from logstore.os_host import system_host
 from logstore.tools.inspection.rocketmq.verification.spark_walks import SparkWalks
 from logstore.tools.inspection.rocketmq.verification.store_check import StoreCheck
@@ -30,15 +29,6 @@ RECOVERED = [
     ("flipped-body", "4.9.8", True),
     ("consumequeue-behind", "5.5.0", True),
 ]
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    """One session for all of these tests."""
-    session = local_session("local[2]", {"spark.sql.session.timeZone": "UTC"})
-    session.sparkContext.setLogLevel("ERROR")
-    yield session
-    session.stop()
 
 
 def store_of(layout: str) -> Path:

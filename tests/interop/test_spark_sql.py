@@ -5,14 +5,14 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from logstore.compat.spark import counts, local_session, read
+from logstore.compat.spark import counts, read
 from tests.segments.kafka.golden_case import GOLDEN, GoldenCase
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -32,15 +32,6 @@ TIMESTAMP_TYPES = {None: -1, "CreateTime": 0, "LogAppendTime": 1}
 #: of messages of magic 0, which have none
 NO_TIMESTAMP_MS = -1
 ISOLATIONS = ("read_committed", "read_uncommitted")
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    """One session for all of these tests."""
-    session = local_session("local[2]", {"spark.sql.session.timeZone": "UTC"})
-    session.sparkContext.setLogLevel("ERROR")
-    yield session
-    session.stop()
 
 
 def view(spark: SparkSession, cases: list[GoldenCase], name: str = "log", **options: str) -> None:

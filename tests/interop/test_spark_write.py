@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from logstore.compat.spark import local_session
 from logstore.os_host import system_host
 from logstore.partition import Record
 from logstore.segments.kafka.store import KafkaStore
@@ -18,14 +17,6 @@ from tests.interop.eventually import eventually
 from tests.interop.spark_cluster import Cluster
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(600)]
-
-
-@pytest.fixture
-def spark() -> Iterator[SparkSession]:
-    """A session on this machine."""
-    session = local_session("local[2]", {"spark.sql.session.timeZone": "UTC"})
-    yield session
-    session.stop()
 
 
 @pytest.mark.parametrize("layout", ["kafka", "rocketmq"])
