@@ -155,7 +155,7 @@ def _entries() -> dict[str, EntryPoint]:
 
 @cache
 def _registered() -> tuple[EntryPoint, ...]:
-    """Return what is registered; looking through all that is installed takes ten milliseconds."""
+    """Return what is registered: looking through all that is installed takes milliseconds."""
     import importlib.metadata
 
     return tuple(importlib.metadata.entry_points(group=LAYOUT_GROUP))

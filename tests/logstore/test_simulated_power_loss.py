@@ -54,6 +54,27 @@ def names(host: SimulatedHost) -> list[str]:
     return [entry.name for entry in host.fs.list_directory("/data")]
 
 
+def test_a_fork_knows_a_renamed_file_by_both_names(host: SimulatedHost) -> None:
+    """What is written to it there by its new name is under the old one if the renaming is lost."""
+    host.fs.rename("/data/log", "/data/new")
+    fork = host.fork()
+    file = fork.fs.open("/data/new")
+    file.write(0, b"b" * 2000)
+    file.sync()
+    assert log_after(fork, DATA_WITHOUT_NAMES) == b"b" * 2000
+    assert log_after(host, DATA_WITHOUT_NAMES) == b"a" * 2000
+
+
+def test_a_fork_of_a_removed_folder_brings_it_back_whole(host: SimulatedHost) -> None:
+    """A folder that only a change of names still knows has its files in the fork, too."""
+    host.fs.remove("/data/log")
+    host.fs.remove_directory("/data")
+    back = after(host, DATA_WITHOUT_NAMES)
+    assert names(back) == ["log"]
+    assert read_file(back.fs, "/data/log") == b"a" * 2000
+    assert not host.fs.exists("/data")
+
+
 @pytest.mark.parametrize("loss", ALL_LOSSES, ids=str)
 def test_what_was_synced_stays(host: SimulatedHost, loss: PowerLoss) -> None:
     """No loss takes synced data, a synced size, a synced cut or a synced name."""
