@@ -266,7 +266,8 @@ def scan_records(
     gives all of them the same `memory`. Never raises for what stands
     in `data`: see :class:`ScanStop`.
     """
-    source = np.frombuffer(memoryview(data).cast("B"), np.uint8)
+    # One type for compiled loops, whoever owns `data`: compiled once.
+    source = np.frombuffer(memoryview(data).cast("B").toreadonly(), np.uint8)
     count, _, stop = kernel.count_records(source, position, len(source))
     memory = memory or ReusedMemory()
     table = memory.array(int(count) * kernel.ROWS, np.int64).reshape(kernel.ROWS, int(count))
