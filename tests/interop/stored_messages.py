@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import re
 import struct
 from collections import Counter
@@ -24,13 +25,15 @@ _REVIVE_QUEUE = re.compile("REAL_QID=[0-9]+ ")
 def stored(directory: Path) -> Iterator[Message]:
     """Yield all messages of a store, in the order of its commit log."""
     for file in sorted((directory / "commitlog").iterdir()):
-        data, position = file.read_bytes(), 0
-        while position + _PREFIX.size <= len(data):
-            size_bytes, magic = _PREFIX.unpack_from(data, position)
-            if size_bytes <= 0 or magic == _BLANK_MAGIC:
-                break
-            yield decode_message(data[position : position + size_bytes])
-            position += size_bytes
+        # Mapped: nearly all of a gigabyte is empty, and is not to be read.
+        with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, prot=mmap.PROT_READ) as data:
+            position = 0
+            while position + _PREFIX.size <= len(data):
+                size_bytes, magic = _PREFIX.unpack_from(data, position)
+                if size_bytes <= 0 or magic == _BLANK_MAGIC:
+                    break
+                yield decode_message(data[position : position + size_bytes])
+                position += size_bytes
 
 
 def shown(message: Message) -> str:
