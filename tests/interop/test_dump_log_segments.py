@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import uuid
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,6 @@ from logstore.segments.kafka.internal_topics.schema import (
 from logstore.segments.kafka.record import Record, encode_batch
 from logstore.segments.kafka.record_batch import HEADER_BYTES, RecordBatch
 from logstore.segments.kafka.store import KafkaStore, StoreOptions
-from logstore.tools.dev.kafka_peer import TOOL_JVM, class_archive, java
 from logstore.tools.dev.maven import PeerUnavailable
 from logstore.tools.inspection.kafka_dump import KafkaDump, KafkaDumpOptions
 from logstore.tools.inspection.log_dump import LogSelection
@@ -58,33 +58,46 @@ class Printed:
     status: int
 
 
-def kafkas(folder: Path, files: list[str], *options: str, version: str = "4") -> Printed:
-    """Run Kafka's tool in `folder`."""
-    try:
-        jvm = f"{TOOL_JVM} {class_archive(version).flags(may_write=False)}"
-        command = java(version, "DumpLogSegments", *options, "--files", ",".join(files), jvm=jvm)
-    except PeerUnavailable as reason:
-        missing(str(reason))
-    return printed(command, folder)
+Kafkas = Callable[..., Printed]
+
+
+@pytest.fixture(scope="module")
+def kafkas() -> Iterator[Kafkas]:
+    """A function that runs Kafka's tool on files of a folder."""
+    sessions: dict[str, ToolSession] = {}
+
+    def run(folder: Path, files: list[str], *options: str, version: str = "4") -> Printed:
+        session = sessions.setdefault(version, ToolSession(version))
+        try:
+            done = session.run("DumpLogSegments", *options, "--files", named(folder, files))
+        except PeerUnavailable as reason:
+            missing(str(reason))
+        return Printed(done.stdout.split("\n"), without_traces(done.stderr), done.status)
+
+    yield run
+    for session in sessions.values():
+        session.close()
+
+
+def named(folder: Path, files: list[str], between: str = ",") -> str:
+    """Return the files' whole names: Kafka's tool does not run in their folder."""
+    return between.join(str(folder / name) for name in files)
 
 
 def ours(folder: Path, files: list[str], *options: str, version: str = "4") -> Printed:
-    """Run ``logstore dump`` in `folder`."""
+    """Run ``logstore dump`` on files of `folder`."""
     release = "3.9" if version == "3.9" else "4.3"
     command = [sys.executable, "-m", "logstore.tools.cli", "dump", "--format", "kafka"]
-    return printed([*command, "--release", release, *options, *files], folder)
+    command += ["--release", release, *options, *named(folder, files, "\n").split("\n")]
+    environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
+    done = subprocess.run(command, capture_output=True, env=environment, timeout=90)
+    out, err = (text.decode(errors="replace") for text in (done.stdout, done.stderr))
+    return Printed(out.split("\n"), without_traces(err), done.returncode)
 
 
-def printed(command: list[str], folder: Path) -> Printed:
-    """Run a command; the JVM's own words about its options do not count."""
-    environment = {**os.environ, "LC_ALL": "C.UTF-8", "PYTHONIOENCODING": "utf-8"}
-    done = subprocess.run(command, cwd=folder, capture_output=True, env=environment, timeout=90)
-    err = [
-        line
-        for line in done.stderr.decode(errors="replace").split("\n")
-        if not re.match(r"\tat |Picked up |OpenJDK|Caused by|\t\.\.\. ", line)
-    ]
-    return Printed(done.stdout.decode(errors="replace").split("\n"), err, done.returncode)
+def without_traces(err: str) -> list[str]:
+    """Return the lines of what a tool complained about."""
+    return [line for line in err.split("\n") if not is_trace(line)]
 
 
 def files_of(partition: Path) -> list[str]:
@@ -165,7 +178,7 @@ OTHER_OPTIONS = (
     ids=" ".join,
 )
 def test_files_that_we_wrote_are_dumped_alike(
-    written: Path, options: tuple[str, ...], version: str
+    written: Path, options: tuple[str, ...], version: str, kafkas: Kafkas
 ) -> None:
     """Every file of a partition in one call, with each combination of options, in both releases."""
     files = files_of(written)
@@ -263,7 +276,7 @@ DAMAGES = (
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
-def test_complaints_are_alike(written: Path, tmp_path: Path, damage: Any) -> None:
+def test_complaints_are_alike(written: Path, tmp_path: Path, damage: Any, kafkas: Kafkas) -> None:
     """Each kind of damage: what is printed before, the complaints in their order, the status."""
     partition = tmp_path / "ours-0"
     shutil.copytree(written, partition)
@@ -284,7 +297,9 @@ def test_complaints_are_alike(written: Path, tmp_path: Path, damage: Any) -> Non
         pytest.param("kafka-3.9", "3.9", marks=pytest.mark.slow),
     ],
 )
-def test_whole_directories_are_dumped_alike(set_name: str, version: str, tmp_path: Path) -> None:
+def test_whole_directories_are_dumped_alike(
+    set_name: str, version: str, tmp_path: Path, kafkas: Kafkas
+) -> None:
     """All partitions of a broker in one call, stderr in the order of the tool's hash map."""
     data = tmp_path / "data"
     shutil.copytree(GOLDEN / set_name / "data", data)
@@ -293,7 +308,7 @@ def test_whole_directories_are_dumped_alike(set_name: str, version: str, tmp_pat
     assert ours(data, files, "--deep-iteration", version=version) == expected
 
 
-def test_metadata_logs_and_snapshots_are_dumped_alike(tmp_path: Path) -> None:
+def test_metadata_logs_and_snapshots_are_dumped_alike(tmp_path: Path, kafkas: Kafkas) -> None:
     """The control records of KRaft's logs and snapshots, as JSON."""
     data = tmp_path / "data"
     shutil.copytree(GOLDEN / "epochs-4.3/data", data)
@@ -360,7 +375,7 @@ def internal_records(kinds: RecordTypes) -> list[Record]:
 
 
 @pytest.mark.parametrize("decoder", DECODERS)
-def test_decoders_print_alike(decoder: str, tmp_path: Path) -> None:
+def test_decoders_print_alike(decoder: str, tmp_path: Path, kafkas: Kafkas) -> None:
     """Records of every type and version that we write are read by Kafka's decoders, and by ours."""
     log = tmp_path / f"{0:020d}.log"
     log.write_bytes(encode_batch(internal_records(DECODERS[decoder]), base_offset=0))
@@ -396,39 +411,26 @@ def damaged_batch(drawn: random.Random, start: int) -> bytes:
     return bytes(batch)
 
 
-def test_damaged_streams_end_alike(tmp_path: Path) -> None:
+def test_damaged_streams_end_alike(tmp_path: Path, kafkas: Kafkas) -> None:
     """Two hundred logs with one damaged batch each, of all codecs: lines, complaint and status."""
     different: list[int] = []
     log = tmp_path / f"{0:020d}.log"
-    session = ToolSession("4")
-    try:
-        for seed in range(200):
-            drawn = random.Random(seed)
-            following = encode_batch(records(drawn, 9, 9), base_offset=9)
-            log.write_bytes(damaged_batch(drawn, 0) + following * drawn.randrange(2))
-            done = session.run("DumpLogSegments", "--deep-iteration", "--files", str(log))
-            complaints = [line for line in said(done.stderr) if not is_trace(line)]
-            if printed_here(log) != (done.status, said(done.stdout), complaints):
-                different.append(seed)
-    except PeerUnavailable as reason:
-        missing(str(reason))
-    finally:
-        session.close()
+    for seed in range(200):
+        drawn = random.Random(seed)
+        following = encode_batch(records(drawn, 9, 9), base_offset=9)
+        log.write_bytes(damaged_batch(drawn, 0) + following * drawn.randrange(2))
+        if printed_here(log) != kafkas(tmp_path, [log.name], "--deep-iteration"):
+            different.append(seed)
     assert different == []
 
 
-def printed_here(log: Path) -> tuple[int, list[str], list[str]]:
+def printed_here(log: Path) -> Printed:
     """Return what our dump says of a log, without a process of its own."""
     out: list[str] = []
     err: list[str] = []
     options = KafkaDumpOptions(selection=LogSelection(has_records=True))
     status = KafkaDump(system_host().fs, options, out.append, err.append).run([str(log)])
-    return status, said("\n".join(out)), said("\n".join(err))
-
-
-def said(text: str) -> list[str]:
-    """Return the lines in which something stands."""
-    return [line for line in text.split("\n") if line]
+    return Printed([*out, ""], [*err, ""], status)
 
 
 def is_trace(line: str) -> bool:

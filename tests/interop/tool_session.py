@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import subprocess
 import threading
@@ -75,7 +76,10 @@ class ToolSession:
 
     def _started(self) -> subprocess.Popen[bytes]:
         command = kafka_program(_PROGRAM, version=self._version)
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        environment = {**os.environ, "LC_ALL": "C.UTF-8"}  # by which Java encodes what it prints
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+        )
         return self._process
 
 
