@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,18 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if wanted.startswith("interop") and collection_path.match("test_*.py"):
         return b"mark.interop" not in collection_path.read_bytes() or None
     return None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection() -> None:
+    """Look for no garbage while a million objects come to stay."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Keep what has been collected out of the sight of every later look for garbage."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)

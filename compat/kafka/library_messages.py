@@ -24,6 +24,7 @@ _MODULES = {
     "CreateTopics": "admin.topics",
     "InitProducerId": "producer.transaction",
     "DescribeTopicPartitions": "admin.topics",
+    "DescribeGroups": "admin.groups",
     "ListGroups": "admin.groups",
 }
 

@@ -117,7 +117,7 @@ _TABLE = (
     Api(12, "Heartbeat", 0, 4, flexible_from=4, module="consumer.group"),
     Api(13, "LeaveGroup", 0, 5, flexible_from=4, module="consumer.group"),
     Api(14, "SyncGroup", 0, 5, flexible_from=4, module="consumer.group"),
-    Api(15, "DescribeGroups", 0, 6, flexible_from=5, module="admin.groups"),
+    Api(15, "DescribeGroups", 0, 6, flexible_from=5),
     Api(16, "ListGroups", 0, 5, flexible_from=3),
     Api(17, "SaslHandshake", 0, 1, flexible_from=2, module="sasl"),
     Api(18, "ApiVersions", 0, 4, flexible_from=3),

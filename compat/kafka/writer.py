@@ -57,6 +57,14 @@ class Writer:
         self.pieces.append(uvarint(size_bytes + 1) if self.is_flexible else I16.pack(size_bytes))
         self.pieces.append(value)
 
+    def data(self, value: bytes) -> None:
+        """Write a field of bytes."""
+        if self.is_flexible:
+            self.count(len(value))
+        else:
+            self.i32(len(value))
+        self.raw(value)
+
     def tags(self, fields: dict[int, bytes] | None = None) -> None:
         """Write the tagged fields (by ascending tag), if the version has them."""
         if not self.is_flexible:

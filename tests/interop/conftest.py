@@ -118,10 +118,12 @@ def foreign(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBroker]:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """One session of Spark for all tests of a process."""
+    """One session of Spark for all tests of a process; its JVM compiles lightly, as peers' do."""
     from logstore.compat.spark import local_session
 
-    session = local_session("local[2]", {"spark.sql.session.timeZone": "UTC"})
+    jvm = "-XX:TieredStopAtLevel=1"
+    settings = {"spark.sql.session.timeZone": "UTC", "spark.driver.extraJavaOptions": jvm}
+    session = local_session("local[2]", settings)
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()

@@ -63,6 +63,8 @@ def test_the_schema_says_what_may_be_null(
     ("api", "version", "fields"),
     [
         ("OffsetCommit", 8, {"group_id": "g", "topics": None}),
+        ("DescribeGroups", 4, {"groups": None}),
+        ("DescribeGroups", 5, {"groups": ["g", None]}),
         ("ListGroups", 4, {"states_filter": None}),
         ("ListGroups", 5, {"states_filter": [], "types_filter": ["classic", None]}),
         ("DescribeTopicPartitions", 0, {"topics": None}),
