@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.memory_disk import use_memory
+
 # Shared machines stall; a deadline per example would make honest tests fail now and then.
 settings.register_profile(
     "fast", deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow]
@@ -20,6 +22,8 @@ settings.load_profile(
     os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "fast")
 )
 
+# Before there are any; the processes that share the tests hear of it.
+use_memory(os.environ)
 
 _INTEROP = Path(__file__).resolve().parent / "interop"
 
