@@ -36,6 +36,8 @@ def test_every_figure_that_was_promised_has_a_cell() -> None:
         name = f"32 x 128 B, {threads}"
         assert bars["batch", name, "messages_per_s"] == Bar("ratio", ">=", 1)
     assert bars["pull", "32 x 128 B, 1 thread", "messages_per_s"] == Bar("ratio", ">=", 1)
+    for name in ("any order", "in order", "to each consumer"):
+        assert bars["push", f"128 B, {name}", "messages_per_s"] == Bar("ratio", ">=", 1)
     for figure in ("p50_ms", "p99_ms"):
         assert bars["listen", "send to listener, 128 B", figure] == Bar("ratio", "<=", 0.5)
     assert bars["start", "process start to first ack", "ms"] == Bar("value", "<", 500)

@@ -7,22 +7,28 @@ import java.util.Random;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Semaphore;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Consumer;
 import org.apache.rocketmq.client.consumer.DefaultMQPullConsumer;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.PullResult;
 import org.apache.rocketmq.client.consumer.PullStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
+import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.SendCallback;
 import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.client.producer.SendStatus;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
+import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
+import org.apache.rocketmq.remoting.protocol.heartbeat.MessageModel;
 
 /**
  * Loads brokers with the official Java client. A line of standard input is one measurement, its
@@ -35,6 +41,8 @@ import org.apache.rocketmq.common.message.MessageQueue;
  *   batch NAME_SERVER TOPIC SIZE SECONDS THREADS MESSAGES
  *   pull NAME_SERVER TOPIC SIZE SECONDS        32 at a time, one thread, over and over again
  *   listen NAME_SERVER TOPIC SIZE SECONDS      from a send to the push consumer's listener
+ *   push NAME_SERVER TOPIC MESSAGES KIND       all that is there, by a push consumer: "concurrently",
+ *                                              "orderly" (queues are locked) or "broadcast"
  */
 public class RocketMQLoad {
     static final int PULLED_AT_ONCE = 32;
@@ -64,6 +72,7 @@ public class RocketMQLoad {
     static String measure(String[] words) throws Exception {
         String nameServer = words[1];
         String topic = words[2];
+        if (words[0].equals("push")) return push(nameServer, topic, Integer.parseInt(words[3]), words[4]);
         byte[] body = body(Integer.parseInt(words[3]));
         double seconds = words.length > 4 ? Double.parseDouble(words[4]) : 0;
         switch (words[0]) {
@@ -243,6 +252,49 @@ public class RocketMQLoad {
         consumer.start();
         try {
             return heard(producer(nameServer), topic, body, seconds, sentAt, seen, samples);
+        } finally {
+            consumer.shutdown();
+        }
+    }
+
+    /** Take all messages of a topic; the clock runs from the first that is heard to the last. */
+    static String push(String nameServer, String topic, int count, String kind) throws Exception {
+        Samples samples = new Samples();
+        AtomicLong began = new AtomicLong();
+        AtomicInteger seen = new AtomicInteger();
+        CountDownLatch done = new CountDownLatch(1);
+        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer("bench_pushed_" + clients);
+        consumer.setNamesrvAddr(nameServer);
+        consumer.setInstanceName("bench" + clients++);
+        consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        if (kind.equals("broadcast")) consumer.setMessageModel(MessageModel.BROADCASTING);
+        consumer.subscribe(topic, "*");
+        Consumer<List<MessageExt>> heard = messages -> {
+            long now = System.nanoTime();
+            if (began.compareAndSet(0, now)) return; // what comes first is where the count begins
+            int before = seen.getAndAdd(messages.size());
+            if (before < count && before + messages.size() >= count) {
+                synchronized (samples) {
+                    samples.add(now - began.get());
+                }
+                done.countDown();
+            }
+        };
+        if (kind.equals("orderly")) {
+            consumer.registerMessageListener((MessageListenerOrderly) (messages, context) -> {
+                heard.accept(messages);
+                return ConsumeOrderlyStatus.SUCCESS;
+            });
+        } else {
+            consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
+                heard.accept(messages);
+                return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+            });
+        }
+        consumer.start();
+        try {
+            if (!done.await(60, TimeUnit.SECONDS)) throw new IllegalStateException(seen + " of " + count + " arrived");
+            return report(count, samples.nanos[0], List.of(samples));
         } finally {
             consumer.shutdown();
         }

@@ -25,6 +25,9 @@ IN_FLIGHT = 256
 BATCH_MESSAGES = 32
 #: what lies ready to be pulled, over and over again
 PULLED_MESSAGES = 100_000
+#: what a push consumer takes, and how it may
+PUSHED_MESSAGES = 100_000
+PUSHES = {"any order": "concurrently", "in order": "orderly", "to each consumer": "broadcast"}
 
 CPU_US = Metric("cpu_us", "us CPU/message")
 #: Printed by a Python of its own: milliseconds from the call to a listed broker that answers.
@@ -98,6 +101,25 @@ def pull(target: Target, seconds: float) -> Mapping[str, float]:
         meter = Meter(target)
         found = load.measure("pull", name_server, topic, 128, seconds)
         return _figures(found) | meter.costs(int(found["messages"]))
+
+
+@attrs.frozen
+class Pushing:
+    """A push consumer that takes all of a topic in its own way: "concurrently", "orderly"..."""
+
+    kind: str
+
+    def __call__(self, target: Target, seconds: float) -> Mapping[str, float]:
+        """Take messages of 128 B, as many as there are, however long that takes."""
+        del seconds
+        with topic_on(target, "push", QUEUES) as (name_server, topic):
+            load, filled = shared_load(), 0.0
+            while filled <= PUSHED_MESSAGES:
+                filled += load.measure("batch", name_server, topic, 128, 0.3, 1, 256)["messages"]
+            meter = Meter(target)
+            found = load.measure("push", name_server, topic, PUSHED_MESSAGES, self.kind)
+            rate = found["messages"] / found["seconds"]
+            return {"messages_per_s": rate} | meter.costs(PUSHED_MESSAGES)
 
 
 def listen(target: Target, seconds: float) -> Mapping[str, float]:
@@ -254,6 +276,15 @@ CELLS: list[Cell] = [
             CPU_US,
         ),
         pull,
+    ),
+    *(
+        Cell(
+            "push",
+            f"128 B, {name}",
+            (Metric("messages_per_s", "messages/s", Bar("ratio", ">=", 1)), CPU_US),
+            Pushing(kind),
+        )
+        for name, kind in PUSHES.items()
     ),
     Cell(
         "listen",

@@ -45,11 +45,10 @@ def module(*arguments: str) -> tuple[str, ...]:
     return (sys.executable, "-m", *arguments)
 
 
-# The slow ones first, so that two cores end at the same time. A second thread of pyright takes a
-# quarter off its time, for a third more of work: not where other work waits for the cores.
+# The slow ones first, so that two cores end at the same time.
 CHECKS = (
     Check("mypy", module("mypy")),
-    Check("pyright", module("pyright", *(() if os.environ.get("CI") else ("--threads", "2")))),
+    Check("pyright", module("pyright", "--threads", "2")),
     Check(
         "imports",
         (sys.executable, "-c", "from importlinter.cli import lint_imports_command as c; c()"),
