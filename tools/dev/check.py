@@ -87,7 +87,10 @@ def show(outcomes: Iterable[Outcome]) -> bool:
     return not failed
 
 
-@click.command(help="Run the checks of these names, all if none is given.")
+@click.command(
+    help="Run the checks of these names, all if none is given, e.g. ./dev check pyright lint.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.argument("names", nargs=-1, type=click.Choice([check.name for check in CHECKS]))
 def main(names: tuple[str, ...]) -> None:
     """Run checks beside one another; end with status 1 if one failed."""
