@@ -248,7 +248,10 @@ class SegmentFiles:
             segment.resume()
         if self.is_clean:  # otherwise a recovery follows
             self._load_end(segment)
-            self._load_times(segment)
+            if self.is_writable:
+                self._load_times(segment)
+            else:  # a broker may be writing: the last entry is made when the segment is closed
+                segment.find_times()
 
     def _load_end(self, segment: KafkaSegment) -> None:
         """

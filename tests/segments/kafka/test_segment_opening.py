@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 
+import attrs
 import pytest
 
 from logstore.errors import CorruptEntryError, WriteFailedError
@@ -34,6 +35,21 @@ def test_a_closed_segment_ends_where_its_last_batch_does() -> None:
     assert (reopened.max_timestamp_ms, reopened.max_timestamp_offset) == (T + 5, 9)
     reopened.append(batch(10, T + 9))
     assert reopened.locate(10) == 495
+
+
+def test_who_reads_beside_a_writer_finds_the_youngest_record() -> None:
+    """The time index of a segment that is written to lags behind by up to an index interval."""
+    host = SimulatedHost()
+    segment = new_segment(host, attrs.evolve(CONFIG, index_interval_bytes=150))
+    filled(segment, [0, 1000, 2000, 3000])
+    segment.time_index.flush()
+    assert segment.time_index.last_entry == (T + 2001, 5)
+    reader = SegmentFiles(host, DIRECTORY, CONFIG, is_writable=False).open(0, is_active=True)
+    assert reader.largest_timestamp_ms() == T + 3001
+    assert (reader.max_timestamp_ms, reader.max_timestamp_offset) == (T + 3001, 7)
+    found = reader.find_timestamp(T + 2500, 0)
+    assert found is not None
+    assert found.offset == 6
 
 
 def test_a_torn_batch_after_a_clean_stop_is_cut_off_and_kept() -> None:
