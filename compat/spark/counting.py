@@ -34,10 +34,12 @@ def counts(spark: SparkSession, path: str, **options: str) -> DataFrame:
     RocketMQ store the consume queues tell, and the bytes are unknown. It is counted at once, and
     the frame holds a row a partition.
     """
+    from logstore.compat.spark.data_loss import check_bounds
     from logstore.compat.spark.stores import bounds, open_for_reading, plan
 
     parsed = parse_options({**options, "path": path})
     with open_for_reading(path) as store:
+        check_bounds(store, parsed)
         if not isinstance(store, KafkaStore):
             if isinstance(store, RocketMQStore) and parsed.mode == FAILFAST:
                 check_end(store)

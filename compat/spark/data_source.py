@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 
 from logstore.compat.spark.columns import ddl_of
-from logstore.compat.spark.options import OptionError, parse_options
+from logstore.compat.spark.option_values import OptionError
+from logstore.compat.spark.options import parse_options
 from logstore.compat.spark.reader import LogStoreReader
 from logstore.compat.spark.stream_reader import LogStoreStreamReader
 from logstore.compat.spark.write_options import parse_write_options

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from logstore.compat.spark.options import EARLIEST, LATEST, Bound, OptionError, ReadOptions
+from logstore.compat.spark.offset_bounds import EARLIEST, LATEST, Bound
+from logstore.compat.spark.offset_ranges import OffsetRange, divided
+from logstore.compat.spark.options import ReadOptions
 from logstore.compat.spark.predicates import INT64_MAX, Where
 from logstore.compat.spark.work_unit import AbortedSpan, WorkUnit
-from logstore.errors import CorruptFileError, LogStoreError
+from logstore.errors import CorruptFileError
 
 if TYPE_CHECKING:
-    from logstore.partition import Store
     from logstore.segments.kafka.partition import KafkaPartition
     from logstore.segments.kafka.segment import KafkaSegment
     from logstore.segments.kafka.store import KafkaStore
@@ -25,40 +26,14 @@ if TYPE_CHECKING:
 Places = Mapping[tuple[str, int], int]
 
 
-class DataLossError(LogStoreError):
-    """Records that a query has not seen yet are there no more."""
-
-
 def partition_bounds(store: KafkaStore, options: ReadOptions, bound: Bound) -> Places:
     """Return the offset that `bound` means in every wanted partition; never an undecided one."""
     return {
-        (topic, index): min(_resolved(partition, bound, is_start=True), _end(partition, options))
+        (topic, index): min(_resolved(partition, bound), _end(partition, options))
         for topic, partitions in store.topics().items()
         for index, partition in partitions.items()
         if options.wants(topic, index)
     }
-
-
-def check_kept(store: Store, places: Places) -> None:
-    """
-    Check that all records from these offsets on are still there.
-
-    Raises:
-        DataLossError: some are not, or their partition is gone.
-
-    """
-    topics = store.topics()
-    for (topic, index), place in places.items():
-        partition = topics.get(topic, {}).get(index)
-        if partition is None:
-            raise DataLossError(
-                f"{topic}-{index}: is there no more; set failOnDataLoss=false to go on without it"
-            )
-        if place < partition.start_offset:
-            raise DataLossError(
-                f"{topic}-{index}: records {place} to {partition.start_offset - 1} were removed "
-                "before they were read; set failOnDataLoss=false to go on without them"
-            )
 
 
 def _end(partition: KafkaPartition, options: ReadOptions) -> int:
@@ -71,20 +46,57 @@ def plan_units(store: KafkaStore, options: ReadOptions, where: Where) -> list[Wo
     Return the units that hold all wanted records, in order of topic, partition and offset.
 
     Raises:
-        OptionError: a partition that the options name is not there.
+        OptionError: a topic that the options name is not there.
 
     """
-    topics = store.topics()
-    _check_named(options, topics.keys())
     units: list[WorkUnit] = []
-    for topic in sorted(topics):
-        for index in sorted(topics[topic]):
-            if options.wants(topic, index) and where.wants(topic, index):
-                partition = topics[topic][index]
-                units += _partition_units(partition, options, where)
-                if store.was_clean:
-                    units += _unread_units(partition, options, where)
+    for partition in _wanted(store, options, where):
+        units += _units(partition, *_span(partition, options, where), options, where)
+        if store.was_clean:
+            units += _unread_units(partition, options, where)
     return units
+
+
+def plan_parts(store: KafkaStore, options: ReadOptions, where: Where) -> list[list[WorkUnit]]:
+    """
+    Return the units as those of :func:`plan_units`, shared out as the options divide ranges.
+
+    Raises:
+        OptionError: a topic that the options name is not there.
+
+    """
+    partitions = _wanted(store, options, where)
+    by_place = {(one.topic, one.index): one for one in partitions}
+    ranges = divided(
+        [OffsetRange(one.topic, one.index, *_span(one, options, where)) for one in partitions],
+        options.partition_count_min,
+        options.records_per_partition_max,
+    )
+    parts = [
+        list(_units(by_place[one.topic, one.partition], one.start, one.end, options, where))
+        for one in ranges
+    ]
+    if store.was_clean:
+        parts += [list(_unread_units(one, options, where)) for one in partitions]
+    return [part for part in parts if part]
+
+
+def _wanted(store: KafkaStore, options: ReadOptions, where: Where) -> list[KafkaPartition]:
+    topics = store.topics()
+    options.choice.check(topics)
+    return [
+        topics[topic][index]
+        for topic in sorted(topics)
+        for index in sorted(topics[topic])
+        if options.wants(topic, index) and where.wants(topic, index)
+    ]
+
+
+def _span(partition: KafkaPartition, options: ReadOptions, where: Where) -> tuple[int, int]:
+    """Return the offsets from and up to which records are wanted; there may be none."""
+    start = _resolved(partition, options.start)
+    end = min(_resolved(partition, options.end), _end(partition, options))
+    return max(start, where.offset_min, partition.start_offset), min(end, where.offset_max + 1)
 
 
 def _unread_units(
@@ -100,7 +112,7 @@ def _unread_units(
         return
     place = options.end.offsets.get((partition.topic, partition.index), LATEST)
     wanted_end = min(INT64_MAX if place < 0 else place, where.offset_max + 1)
-    if wanted_end <= end or _resolved(partition, options.start, is_start=True) > end:
+    if wanted_end <= end or _resolved(partition, options.start) > end:
         return
     yield WorkUnit(
         active.path,
@@ -113,21 +125,10 @@ def _unread_units(
     )
 
 
-def _check_named(options: ReadOptions, topics: object) -> None:
-    named = options.topics or ()
-    missing = sorted(name for name in named if name not in topics)  # type: ignore[operator]
-    if missing:
-        raise OptionError("subscribe", ",".join(missing), "is not in the store")
-
-
-def _partition_units(
-    partition: KafkaPartition, options: ReadOptions, where: Where
+def _units(
+    partition: KafkaPartition, start: int, end: int, options: ReadOptions, where: Where
 ) -> Iterator[WorkUnit]:
-    """Yield the units of one partition."""
-    start = _resolved(partition, options.start, is_start=True)
-    end = min(_resolved(partition, options.end, is_start=False), _end(partition, options))
-    start = max(start, where.offset_min, partition.start_offset)
-    end = min(end, where.offset_max + 1)
+    """Yield the units of one partition between two offsets."""
     if start >= end:
         return
     _check_replaced(partition)
@@ -163,22 +164,17 @@ def _check_replaced(partition: KafkaPartition) -> None:
         )
 
 
-def _resolved(partition: KafkaPartition, bound: Bound, *, is_start: bool) -> int:
+def _resolved(partition: KafkaPartition, bound: Bound) -> int:
     """Return the offset that a bound means in this partition."""
     topic, index = partition.topic, partition.index
     time_ms = bound.time_of(topic, index)
     if time_ms is not None:
         found = partition.offset_for_timestamp(time_ms)
-        return partition.end_offset if found is None else found
+        return bound.unmatched(topic, index, partition.end_offset) if found is None else found
     place = bound.offsets.get((topic, index), bound.everywhere)
     if place == EARLIEST:
         return partition.start_offset
-    if place == LATEST:
-        return partition.end_offset
-    if place < 0:
-        name = "startingOffsets" if is_start else "endingOffsets"
-        raise OptionError(name, place, "is neither an offset nor -1 (latest) nor -2 (earliest)")
-    return place
+    return partition.end_offset if place == LATEST else place
 
 
 def _first_by_time(segment: KafkaSegment, where: Where) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from logstore.compat.spark.predicates import Where, where_of
-from logstore.compat.spark.work_unit import Unit, WorkUnit, gathered
+from logstore.compat.spark.work_unit import Unit, WorkUnit
 from logstore.compat.spark.worker_process import SentToWorker, settle
 
 if TYPE_CHECKING:
@@ -45,12 +45,13 @@ class LogStoreReader(SentToWorker, DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return the tasks, by indexes and file sizes alone."""
-        from logstore.compat.spark.stores import open_for_reading, plan
+        from logstore.compat.spark.data_loss import check_bounds
+        from logstore.compat.spark.stores import open_for_reading, plan_tasks
 
         with open_for_reading(self._options.path) as store:
-            units = plan(store, self._options, self._where)
-        tasks = gathered(units, self._options.split_bytes, self._options.partition_count_min)
-        scan_bytes = sum(unit.size_bytes for unit in units)
+            check_bounds(store, self._options)
+            tasks = plan_tasks(store, self._options, self._where)
+        scan_bytes = sum(unit.size_bytes for task in tasks for unit in task)
         return [UnitPartition(task, scan_bytes) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:

@@ -14,14 +14,8 @@ from typing import TYPE_CHECKING
 import attrs
 
 from logstore.compat.spark.log_end import end_damage
-from logstore.compat.spark.options import (
-    EARLIEST,
-    FAILFAST,
-    LATEST,
-    Bound,
-    OptionError,
-    ReadOptions,
-)
+from logstore.compat.spark.offset_bounds import EARLIEST, LATEST, Bound
+from logstore.compat.spark.options import FAILFAST, ReadOptions
 from logstore.compat.spark.predicates import Where
 from logstore.compat.spark.rocketmq_unit import QueueBounds, RocketMQUnit
 
@@ -59,10 +53,11 @@ def plan_messages(store: RocketMQStore, options: ReadOptions, where: Where) -> l
         return []
     shared = QueueBounds(bounds)
     log_end = store.commit_log.max_physical_offset
+    unit_bytes = _unit_bytes(options, log_end - store.commit_log.min_physical_offset)
     units: list[RocketMQUnit] = []
     for file in store.commit_log.files():
         base, end = file.base_offset, min(file.next_offset, log_end)
-        pieces = list(_pieces(file.path, base, end, options))
+        pieces = list(_pieces(file.path, base, end, unit_bytes))
         if damage is not None and file.path == damage.path:
             last = pieces.pop() if pieces else RocketMQUnit(file.path, base, 0, 0)
             pieces.append(attrs.evolve(last, end_position=last.end_position + 1))
@@ -77,22 +72,27 @@ def wanted_queues(
 ) -> dict[tuple[str, int], RocketMQQueue]:
     """Return the queues that are asked for, by topic and queue id."""
     topics = store.topics()
-    missing = sorted(set(options.topics or ()) - topics.keys())
-    if missing:
-        raise OptionError("subscribe", ",".join(missing), "is not in the store")
-    is_named = options.topics or options.assigned
+    options.choice.check(topics)
     return {
         (topic, queue_id): queue
         for topic, queues in topics.items()
-        if is_named or not topic.startswith(_SYSTEM)
+        if options.choice.is_by_name or not topic.startswith(_SYSTEM)
         for queue_id, queue in queues.items()
         if options.wants(topic, queue_id) and where.wants(topic, queue_id)
     }
 
 
-def _pieces(path: str, base: int, end: int, options: ReadOptions) -> Iterator[RocketMQUnit]:
-    for start in range(0, end - base, options.unit_bytes):
-        yield RocketMQUnit(path, base, start, min(start + options.unit_bytes, end - base))
+def _unit_bytes(options: ReadOptions, log_bytes: int) -> int:
+    """Return how much of a file a unit has: little enough for as many tasks as are wanted."""
+    count_min = options.partition_count_min
+    return (
+        min(options.unit_bytes, max(1, log_bytes // count_min)) if count_min else options.unit_bytes
+    )
+
+
+def _pieces(path: str, base: int, end: int, unit_bytes: int) -> Iterator[RocketMQUnit]:
+    for start in range(0, end - base, unit_bytes):
+        yield RocketMQUnit(path, base, start, min(start + unit_bytes, end - base))
 
 
 def queue_bounds(store: RocketMQStore, options: ReadOptions, bound: Bound) -> Places:
@@ -105,7 +105,9 @@ def _resolved(queue: RocketMQQueue, bound: Bound) -> int:
     time_ms = bound.time_of(queue.topic, queue.index)
     if time_ms is not None:
         found = queue.offset_for_timestamp(time_ms)
-        return queue.end_offset if found is None else found
+        return (
+            bound.unmatched(queue.topic, queue.index, queue.end_offset) if found is None else found
+        )
     place = bound.offsets.get((queue.topic, queue.index), bound.everywhere)
     if place == EARLIEST:
         return queue.start_offset

@@ -16,7 +16,7 @@ from typing import Any
 
 import attrs
 
-from logstore.compat.spark.options import OptionError
+from logstore.compat.spark.option_values import OptionError
 from logstore.compat.spark.partitioning import kafka_partition, rocketmq_queue
 from logstore.os_host import system_host
 from logstore.partition import Header, Record

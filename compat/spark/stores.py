@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 import attrs
 
 from logstore.compat.spark.columns import check_layout
-from logstore.compat.spark.kafka_plan import partition_bounds, plan_units
+from logstore.compat.spark.kafka_plan import partition_bounds, plan_parts, plan_units
+from logstore.compat.spark.option_values import OptionError
 from logstore.compat.spark.rocketmq_plan import plan_messages, queue_bounds
+from logstore.compat.spark.work_unit import Unit, gathered
 from logstore.errors import ForeignDirectoryError
 from logstore.host import FileSystem, Host
 from logstore.os_host import system_host
@@ -24,9 +26,9 @@ from logstore.segments.kafka.store import KafkaStore
 from logstore.segments.rocketmq.store import RocketMQStore
 
 if TYPE_CHECKING:
-    from logstore.compat.spark.options import Bound, ReadOptions
+    from logstore.compat.spark.offset_bounds import Bound
+    from logstore.compat.spark.options import ReadOptions
     from logstore.compat.spark.predicates import Where
-    from logstore.compat.spark.work_unit import Unit
 
 
 def file_system_of(location: str, scan_bytes: int = 0, *, is_read_once: bool = False) -> FileSystem:
@@ -92,6 +94,30 @@ def plan(store: Store, options: ReadOptions, where: Where) -> list[Unit]:
         return list(plan_units(store, options, where))
     check_layout(options.columns, "rocketmq")
     return list(plan_messages(_rocketmq(store), options, where))
+
+
+def plan_tasks(store: Store, options: ReadOptions, where: Where) -> list[list[Unit]]:
+    """
+    Return the units of a query over `store`, task by task.
+
+    Raises:
+        UnknownColumnError: its layout lacks a column that is asked for.
+        ForeignDirectoryError: its layout cannot be read in Spark.
+        OptionError: an option is not for its layout.
+
+    """
+    split_bytes, count_min = options.split_bytes, options.partition_count_min
+    if isinstance(store, KafkaStore) and (count_min or options.records_per_partition_max):
+        check_layout(options.columns, "kafka")
+        parts: list[list[Unit]] = [*plan_parts(store, options, where)]
+        return [task for part in parts for task in gathered(part, split_bytes, 0)]
+    if options.records_per_partition_max:
+        raise OptionError(
+            "maxRecordsPerPartition",
+            options.records_per_partition_max,
+            "is for the layout kafka: of a commit log splitBytes makes smaller tasks",
+        )
+    return gathered(plan(store, options, where), split_bytes, count_min)
 
 
 def bounds(store: Store, options: ReadOptions, bound: Bound) -> Mapping[tuple[str, int], int]:

@@ -8,6 +8,7 @@ each look, only to be read: the broker that writes it is not disturbed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,19 +19,23 @@ from pyspark.sql.streaming.datasource import (
     ReadLimit,
     ReadMaxBytes,
     ReadMaxRows,
+    ReadMinRows,
     SupportsTriggerAvailableNow,
 )
 
-from logstore.compat.spark.options import EARLIEST, LATEST, Bound, OptionError
+from logstore.compat.spark.offset_bounds import EARLIEST, LATEST, Bound
+from logstore.compat.spark.option_values import OptionError
 from logstore.compat.spark.predicates import Where
 from logstore.compat.spark.reader import UnitPartition, read_rows
-from logstore.compat.spark.work_unit import gathered
+from logstore.compat.spark.topic_choice import TopicChoice
 from logstore.compat.spark.worker_process import SentToWorker
+from logstore.os_host import SystemClock
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from logstore.compat.spark.options import ReadOptions
+    from logstore.host import Clock
 
 #: topic -> partition, as text -> next offset; Spark takes texts for keys only
 StreamOffset = dict[str, dict[str, int]]
@@ -39,25 +44,41 @@ StreamOffset = dict[str, dict[str, int]]
 class LogStoreStreamReader(SentToWorker, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Follows the wanted partitions of a store; new topics and partitions are taken in."""
 
-    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+    _clock: Clock = SystemClock()
+
+    def __init__(
+        self, options: ReadOptions, schema: StructType, clock: Clock | None = None
+    ) -> None:
         self._options = options
         self._schema = schema
         self._target: StreamOffset | None = None
+        if clock is not None:
+            self._clock = clock
+        #: the first one is not waited for
+        self._started_ms = -math.inf
 
     def initialOffset(self) -> StreamOffset:  # noqa: N802 - Spark's name
         """Return where a new query starts; one with a checkpoint goes on there."""
+        from logstore.compat.spark.data_loss import check_bounds
         from logstore.compat.spark.stores import bounds, open_for_reading
 
         with open_for_reading(self._options.path) as store:
+            check_bounds(store, self._options)
             return _nested(bounds(store, self._options, self._options.start))
 
     def latestOffset(self, start: StreamOffset, limit: ReadLimit) -> StreamOffset:  # noqa: N802
-        """Return how far the next micro-batch goes: to the end of what is there, or the limit."""
+        """
+        Return how far the next micro-batch goes: to the end of what is there, or the limit.
+
+        Where less waits than minOffsetsPerTrigger it goes nowhere for up to maxTriggerDelay.
+        """
         latest = self._target if self._target is not None else self._latest()
         for topic, places in start.items():
             for index, place in places.items():
                 found = latest.setdefault(topic, {})
                 found[index] = max(found.get(index, place), place)
+        if not isinstance(limit, ReadAllAvailable) and self._is_to_wait(start, latest):
+            return start
         if isinstance(limit, ReadMaxRows):
             return _limited(start, latest, limit.max_rows)
         if isinstance(limit, ReadMaxBytes):
@@ -65,9 +86,24 @@ class LogStoreStreamReader(SentToWorker, DataSourceStreamReader, SupportsTrigger
         return latest
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """Return the option maxOffsetsPerTrigger."""
-        row_count = self._options.offsets_per_trigger_max
-        return ReadMaxRows(row_count) if row_count else ReadAllAvailable()
+        """Return the options maxOffsetsPerTrigger or minOffsetsPerTrigger; the latter is ours."""
+        trigger = self._options.trigger
+        if trigger.offset_count_max:
+            return ReadMaxRows(trigger.offset_count_max)
+        if trigger.offset_count_min:
+            return ReadMinRows(trigger.offset_count_min)
+        return ReadAllAvailable()
+
+    def _is_to_wait(self, start: StreamOffset, latest: StreamOffset) -> bool:
+        """Tell whether too little has come since the last micro-batch to begin one."""
+        trigger, now_ms = self._options.trigger, self._clock.monotonic_ms()
+        if self._target is not None or not trigger.offset_count_min:
+            return False  # what is there now is read to its end
+        due_ms = self._started_ms + trigger.delay_ms_max
+        if now_ms < due_ms and sum(_counts(start, latest).values()) < trigger.offset_count_min:
+            return True
+        self._started_ms = now_ms
+        return False
 
     def reportLatestOffset(self) -> StreamOffset:  # noqa: N802 - Spark's name
         """Return how far the store goes: the query's progress shows by how much it lags behind."""
@@ -92,21 +128,21 @@ class LogStoreStreamReader(SentToWorker, DataSourceStreamReader, SupportsTrigger
                 `failOnDataLoss` is not false.
 
         """
-        from logstore.compat.spark.kafka_plan import check_kept
-        from logstore.compat.spark.stores import open_for_reading, plan
+        from logstore.compat.spark.data_loss import check_kept
+        from logstore.compat.spark.stores import open_for_reading, plan_tasks
 
-        options = attrs.evolve(
-            self._options,
-            start=Bound(EARLIEST, _flat(start)),
-            end=Bound(EARLIEST, _flat(end)),
-            assigned=frozenset(_flat(end)),
-        )
-        with open_for_reading(options.path) as store:
-            if options.fails_on_loss:
+        with open_for_reading(self._options.path) as store:
+            if self._options.fails_on_loss:
                 check_kept(store, _flat(start))
-            units = plan(store, options, Where())
-        tasks = gathered(units, options.split_bytes, options.partition_count_min)
-        return [UnitPartition(task) for task in tasks]
+            topics = store.topics()
+            kept = frozenset(place for place in _flat(end) if place[0] in topics)
+            options = attrs.evolve(
+                self._options,
+                start=Bound(EARLIEST, _flat(start)),
+                end=Bound(EARLIEST, _flat(end)),
+                choice=TopicChoice(assigned=kept),
+            )
+            return [UnitPartition(task) for task in plan_tasks(store, options, Where())]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Yield the rows of one task as Arrow batches."""
@@ -128,6 +164,11 @@ def _flat(offset: StreamOffset) -> dict[tuple[str, int], int]:
     }
 
 
+def _counts(start: StreamOffset, latest: StreamOffset) -> dict[tuple[str, int], int]:
+    begun = _flat(start)
+    return {key: place - begun.get(key, 0) for key, place in _flat(latest).items()}
+
+
 def _limited(start: StreamOffset, latest: StreamOffset, row_count_max: int) -> StreamOffset:
     """
     Return an offset about `row_count_max` behind `start`, shared out by what is waiting where.
@@ -135,7 +176,7 @@ def _limited(start: StreamOffset, latest: StreamOffset, row_count_max: int) -> S
     Every partition that has something gets at least one, or the query would never end.
     """
     begun = _flat(start)
-    waiting = {key: place - begun.get(key, 0) for key, place in _flat(latest).items()}
+    waiting = _counts(start, latest)
     total = sum(waiting.values())
     if total <= row_count_max:
         return latest

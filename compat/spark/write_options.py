@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from logstore.compat.spark.options import OptionError
+from logstore.compat.spark.option_values import OptionError
 from logstore.segments.rocketmq.settings.store_config import STORE_CONFIG_KEYS
 
 _LAYOUTS = ("kafka", "rocketmq")

@@ -13,7 +13,7 @@ from pyspark.sql.datasource import (
 )
 
 from logstore.compat.spark.columns import COLUMN_TYPES
-from logstore.compat.spark.options import OptionError
+from logstore.compat.spark.option_values import OptionError
 from logstore.compat.spark.row_staging import WRITE_COLUMNS, Staging
 from logstore.compat.spark.store_commit import StoreCommit
 from logstore.compat.spark.worker_process import SentToWorker

@@ -20,7 +20,7 @@ from logstore.compat.spark.convert.work_folder import (
     TargetError,
     WorkFolder,
 )
-from logstore.compat.spark.options import OptionError
+from logstore.compat.spark.option_values import OptionError
 from logstore.compat.spark.stores import layout_of
 from logstore.errors import ForeignDirectoryError
 

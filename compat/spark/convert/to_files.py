@@ -12,7 +12,8 @@ from logstore.compat.spark.convert.job import Progress, Runner, run_tasks
 from logstore.compat.spark.convert.options import ConvertOptions
 from logstore.compat.spark.convert.work_folder import WorkFolder
 from logstore.compat.spark.log_end import check_end
-from logstore.compat.spark.options import OptionError, parse_options
+from logstore.compat.spark.option_values import OptionError
+from logstore.compat.spark.options import parse_options
 from logstore.compat.spark.predicates import Where
 from logstore.compat.spark.stores import open_for_reading, plan
 from logstore.compat.spark.work_unit import Unit, gathered

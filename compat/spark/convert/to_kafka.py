@@ -39,7 +39,8 @@ from logstore.compat.spark.convert.small_queues_task import shared
 from logstore.compat.spark.convert.topic_names import kafka_name
 from logstore.compat.spark.convert.work_folder import WorkFolder
 from logstore.compat.spark.log_end import check_end
-from logstore.compat.spark.options import OptionError, ReadOptions, parse_options
+from logstore.compat.spark.option_values import OptionError
+from logstore.compat.spark.options import ReadOptions, parse_options
 from logstore.compat.spark.predicates import Where
 from logstore.compat.spark.rocketmq_plan import queue_bounds, wanted_queues
 from logstore.compat.spark.stores import open_for_reading

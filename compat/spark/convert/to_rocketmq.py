@@ -36,7 +36,8 @@ from logstore.compat.spark.convert.preserve.kept_kafka import KeptCommit
 from logstore.compat.spark.convert.topic_names import rocketmq_name
 from logstore.compat.spark.convert.work_folder import WorkFolder
 from logstore.compat.spark.kafka_plan import plan_units
-from logstore.compat.spark.options import OptionError, parse_options
+from logstore.compat.spark.option_values import OptionError
+from logstore.compat.spark.options import parse_options
 from logstore.compat.spark.predicates import Where
 from logstore.compat.spark.stores import file_system_of, open_for_reading
 from logstore.compat.spark.work_unit import WorkUnit, gathered

@@ -24,7 +24,7 @@ ISOLATIONS = ("read_committed", "read_uncommitted")
 def offsets(partition: int, isolation: str) -> list[int]:
     """Return what a query finds in a partition."""
     assign = json.dumps({"crash": [partition]})
-    found = query(DATA, "failfast", subscribe="crash", assign=assign, isolation=isolation)
+    found = query(DATA, "failfast", assign=assign, isolation=isolation)
     return [offset for _, _, offset in found.rows]
 
 

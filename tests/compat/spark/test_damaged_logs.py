@@ -110,7 +110,7 @@ def units_of(directory: Path, mode: str, where: Where, options: dict[str, str]) 
 
 def query(directory: Path, mode: str, where: Where = EVERYWHERE, **options: str) -> Found:
     """Read as a query does, without Spark."""
-    names = KAFKA_NAMES if "subscribe" in options else NAMES
+    names = KAFKA_NAMES if options.keys() & {"subscribe", "assign"} else NAMES
     schema, fs = arrow_schema((*names, "_corrupt")), system_host().fs
     rows = RowReader(fs, schema, where, mode, TIMESTAMP_SLACK_MS)
     messages = MessageReader(fs, schema, mode)

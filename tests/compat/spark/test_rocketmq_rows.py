@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from logstore.compat.spark.options import OptionError, parse_options
+from logstore.compat.spark.option_values import OptionError
+from logstore.compat.spark.options import parse_options
 from logstore.compat.spark.predicates import Where
 from logstore.compat.spark.rocketmq_plan import plan_messages
 from logstore.compat.spark.rocketmq_rows import MessageReader

@@ -8,18 +8,20 @@ from typing import Any
 
 import pytest
 
-from logstore.compat.spark.kafka_plan import DataLossError
+from logstore.compat.spark.data_loss import DataLossError
 from logstore.os_host import system_host
 from logstore.partition import Record
 from logstore.segments.kafka.record import Record as KafkaRecord
 from logstore.segments.kafka.record import encode_batch
 from logstore.segments.kafka.store import KafkaStore
+from logstore.testing import ManualClock
 
 pytest.importorskip("pyspark", reason="pyspark is missing: extra `spark`")
 
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows
 from pyspark.sql.types import StructType
 
+from logstore.compat.spark.option_values import OptionError
 from logstore.compat.spark.options import parse_options
 from logstore.compat.spark.reader import UnitPartition
 from logstore.compat.spark.stream_reader import LogStoreStreamReader
@@ -93,6 +95,55 @@ def test_a_limit_is_shared_out_and_always_moves_on(store: KafkaStore) -> None:
     assert seen == 12
 
 
+def test_little_is_waited_for_up_to_a_delay(store: KafkaStore) -> None:
+    """The first micro-batch starts at once; then enough must have come, or time have passed."""
+    clock = ManualClock()
+    given = {"path": store.directory, "startingOffsets": "earliest"}
+    given |= {"minOffsetsPerTrigger": "4", "maxTriggerDelay": "1m"}
+    reader = LogStoreStreamReader(parse_options(given, is_stream=True), StructType(), clock)
+    limit = reader.getDefaultReadLimit()
+    assert limit == ReadMinRows(4)
+    first = reader.latestOffset(reader.initialOffset(), limit)
+    assert first == {"t": {"0": 10, "1": 2}}
+    append(store, 0, 2)
+    append(store, 1, 1)
+    assert reader.latestOffset(first, limit) == first
+    assert reader.latestOffset(first, ReadAllAvailable()) == {"t": {"0": 12, "1": 3}}
+    append(store, 1, 1)
+    second = reader.latestOffset(first, limit)
+    assert second == {"t": {"0": 12, "1": 4}}
+    append(store, 0, 1)
+    clock.advance(59_999)
+    assert reader.latestOffset(second, limit) == second
+    clock.advance(1)
+    assert reader.latestOffset(second, limit) == {"t": {"0": 13, "1": 4}}
+
+
+def test_the_fewest_and_the_most_offsets_go_together(store: KafkaStore) -> None:
+    """Too few are waited for, and of many some are taken."""
+    reader = reader_of(
+        store, startingOffsets="earliest", minOffsetsPerTrigger="3", maxOffsetsPerTrigger="6"
+    )
+    limit = reader.getDefaultReadLimit()
+    assert limit == ReadMaxRows(6)
+    first = reader.latestOffset(reader.initialOffset(), limit)
+    assert first == {"t": {"0": 5, "1": 1}}
+    second = reader.latestOffset(first, limit)
+    assert second == {"t": {"0": 10, "1": 2}}
+    append(store, 0, 2)
+    assert reader.latestOffset(second, limit) == second
+
+
+def test_what_is_there_now_is_read_however_little(store: KafkaStore) -> None:
+    """A query that ends would otherwise wait for more that it will not take."""
+    reader = reader_of(store, startingOffsets="earliest", minOffsetsPerTrigger="50")
+    reader.prepareForTriggerAvailableNow()
+    limit = reader.getDefaultReadLimit()
+    start = reader.initialOffset()
+    for _ in range(2):
+        assert reader.latestOffset(start, limit) == {"t": {"0": 10, "1": 2}}
+
+
 def test_available_now_ends_with_what_was_there(store: KafkaStore) -> None:
     """What comes later is left to the next query."""
     reader = reader_of(store, startingOffsets="earliest")
@@ -131,6 +182,24 @@ def test_records_that_were_removed_unread_fail_the_query(store: KafkaStore) -> N
         reader.partitions(start, end)
     lenient = reader_of(store, startingOffsets="earliest", failOnDataLoss="false")
     assert spans(lenient.partitions(start, end)) == [(0, 4, 10), (1, 0, 2)]
+
+
+def test_a_topic_that_is_gone_is_gone_on_without_where_that_is_fine(store: KafkaStore) -> None:
+    """The rest of the micro-batch is read."""
+    gone = store.create_topic("u", 1)
+    gone.partitions[0].append_records([Record(None, b"x", 1)])
+    reader = reader_of(store, startingOffsets="earliest", failOnDataLoss="false")
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ReadAllAvailable())
+    store.delete_topic(gone)
+    assert spans(reader.partitions(start, end)) == [(0, 0, 10), (1, 0, 2)]
+
+
+def test_a_start_that_is_not_in_the_store_is_told(store: KafkaStore) -> None:
+    """A misspelled topic is not passed over."""
+    reader = reader_of(store, startingOffsets='{"tt": {"0": 4}}')
+    with pytest.raises(OptionError, match="startingOffsets: 'tt-0' is not what is read"):
+        reader.initialOffset()
 
 
 def test_a_new_topic_is_taken_in(store: KafkaStore) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from logstore.compat.spark.options import OptionError
+from logstore.compat.spark.option_values import OptionError
 from logstore.compat.spark.partitioning import kafka_partition, murmur2, rocketmq_queue
 from logstore.compat.spark.row_staging import Staging
 from logstore.compat.spark.store_commit import StoreCommit

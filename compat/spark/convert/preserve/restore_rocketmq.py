@@ -41,7 +41,9 @@ from logstore.compat.spark.convert.to_rocketmq import (
 from logstore.compat.spark.convert.topic_names import rocketmq_name
 from logstore.compat.spark.convert.work_folder import WorkFolder
 from logstore.compat.spark.kafka_plan import plan_units
-from logstore.compat.spark.options import EARLIEST, Bound, OptionError, parse_options
+from logstore.compat.spark.offset_bounds import EARLIEST, Bound
+from logstore.compat.spark.option_values import OptionError
+from logstore.compat.spark.options import parse_options
 from logstore.compat.spark.predicates import Where
 from logstore.compat.spark.stores import open_for_reading
 from logstore.compat.spark.work_unit import WorkUnit

@@ -12,7 +12,7 @@ import pytest
 from logstore.compat.spark.convert.convert import convert
 from logstore.compat.spark.convert.job import HereRunner
 from logstore.compat.spark.convert.options import ConvertOptions
-from logstore.compat.spark.options import OptionError
+from logstore.compat.spark.option_values import OptionError
 from logstore.errors import CorruptEntryError
 from logstore.os_host import system_host
 from logstore.partition import Record

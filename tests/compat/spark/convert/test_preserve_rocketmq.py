@@ -15,7 +15,7 @@ from logstore.compat.spark.convert.options import ConvertOptions
 from logstore.compat.spark.convert.preserve.keep_log import KeepLogTask
 from logstore.compat.spark.convert.preserve.restore_log import RestoreLogTask
 from logstore.compat.spark.convert.topic_names import kafka_name
-from logstore.compat.spark.options import OptionError
+from logstore.compat.spark.option_values import OptionError
 from logstore.os_host import system_host
 from logstore.partition import Record
 from logstore.segments.kafka.store import KafkaStore
