@@ -18,11 +18,11 @@ import attrs
 
 from logstore.compat.spark.option_values import OptionError
 from logstore.compat.spark.partitioning import kafka_partition, rocketmq_queue
+from logstore.compat.spark.row_rules import WRITE_COLUMNS, RowRules
+from logstore.errors import RejectedAppendError
 from logstore.os_host import system_host
 from logstore.partition import Header, Record
 
-#: what a row may have; all but `value` may be left out
-WRITE_COLUMNS = ("key", "value", "topic", "partition", "timestamp", "headers")
 _CHUNK_RECORDS = 1000
 Place = tuple[str, int]
 
@@ -36,6 +36,7 @@ class Staging:
     topic: str | None
     partition_counts: Mapping[str, int]
     partition_count_new: int
+    rules: RowRules
 
     def stage(self, batches: Iterable[Any]) -> str:
         """
@@ -43,6 +44,7 @@ class Staging:
 
         Raises:
             OptionError: a row names no topic, or a partition that its topic does not have.
+            RejectedAppendError: the layout cannot hold a row.
 
         """
         os.makedirs(self.folder, exist_ok=True)
@@ -70,6 +72,7 @@ class Staging:
         }
         nulls = [None] * len(batch)
         now_ms = system_host().clock.wall_ms()
+        known: set[str] = set()
         given = (columns.get(name, nulls) for name in WRITE_COLUMNS)
         for number, (key, value, topic, index, time, headers) in enumerate(
             zip(*given, strict=True)
@@ -77,10 +80,15 @@ class Staging:
             topic = self.topic or topic
             if topic is None:
                 raise OptionError("topic", None, "must be given where rows have no topic")
+            if topic not in known and topic not in self.partition_counts:
+                self.rules.check_topic(topic)
+                known.add(topic)
             key, value = _bytes(key), _bytes(value)
             index = self._partition(topic, index, key, number)
             timestamp_ms = now_ms if time is None else round(time.timestamp() * 1000)
-            yield (topic, index), Record(key, value, timestamp_ms, _headers(headers))
+            record = Record(key, value, timestamp_ms, _headers(headers))
+            self.rules.check(record)
+            yield (topic, index), record
 
     def _partition(self, topic: str, index: int | None, key: bytes | None, turn: int) -> int:
         """Return the partition of a row: as named, by its key, or in turn."""
@@ -109,4 +117,7 @@ def _bytes(value: Any) -> bytes | None:
 
 
 def _headers(headers: Any) -> tuple[Header, ...]:
-    return tuple(Header(one["key"], one["value"]) for one in headers or ())
+    found = headers or ()
+    if any(one is None or one["key"] is None for one in found):
+        raise RejectedAppendError("a header must have a key")
+    return tuple(Header(one["key"], one["value"]) for one in found)

@@ -4,33 +4,46 @@ What tasks have put beside a store is appended to it, once.
 Before the first record a journal says which files belong to the job and where each partition ended;
 it stands in the folder ``<store>.writing`` beside the store. If the driver dies, the next writer
 finishes that job first: of every partition it passes over as many records as are there already.
-Only then the batch of a stream counts as taken. Readers may see a part of a job while it is
-appended; nobody else may write to the store meanwhile.
+Only then the batch of a stream counts as taken. Where the store refuses a record, or the disk, what
+was appended to a Kafka log is taken back, by the next writer if need be. A commit log keeps what it
+has: what a full disk leaves out of the job the next writer appends, what can be no message nobody.
+Readers may see a part of a job while it is appended; nobody else may write to the store meanwhile.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import attrs
 
+from logstore.compat.spark.predicates import INT64_MAX
+from logstore.compat.spark.row_rules import RowRules
 from logstore.compat.spark.row_staging import Place, staged
+from logstore.compat.spark.write_journal import Job, WriteJournal
 from logstore.compat.spark.write_options import WriteOptions
+from logstore.errors import LogStoreError, StorageError
 from logstore.os_host import system_host
-from logstore.partition import PartitionLog
+from logstore.partition import PartitionLog, Record
 from logstore.segments import recognise_layout
+from logstore.segments.kafka.partition import KafkaPartition
+from logstore.segments.kafka.record_batch import HEADER_BYTES
 from logstore.segments.kafka.store import KafkaStore
 from logstore.segments.kafka.store import StoreOptions as KafkaOptions
 from logstore.segments.rocketmq.queue import RocketMQQueue
+from logstore.segments.rocketmq.settings.store_config import StoreConfig
 from logstore.segments.rocketmq.store import RocketMQStore
 from logstore.segments.rocketmq.store import StoreOptions as RocketMQOptions
 from logstore.segments.rocketmq.tables.topics import TopicConfig
+
+#: the varints of a record and of a header at their longest
+_RECORD_BYTES = 40
+_HEADER_BYTES = 10
 
 
 @attrs.frozen
@@ -45,12 +58,8 @@ class StoreCommit:
         return Path(f"{os.path.abspath(self.options.path)}.writing")
 
     @property
-    def _journal(self) -> Path:
-        return self.folder / "journal.json"
-
-    @property
-    def _taken(self) -> Path:
-        return self.folder / "taken.json"
+    def _journal(self) -> WriteJournal:
+        return WriteJournal(self.folder)
 
     def layout(self) -> str:
         """Return the layout of the store: the one that is there, or is to be made."""
@@ -74,9 +83,13 @@ class StoreCommit:
         finally:
             store.close()
 
-    def is_taken(self, batch: int) -> bool:
-        """Tell whether this batch of the stream was appended already."""
-        return self._batches_taken().get(self.options.writer, -1) >= batch
+    def rules(self) -> RowRules:
+        """Return what rows must be to go into the store."""
+        layout = self.layout()
+        body_bytes_max = 0
+        if layout == "rocketmq":
+            body_bytes_max = StoreConfig(self.options.settings).integer("maxMessageSize")
+        return RowRules(layout, body_bytes_max)
 
     def commit(self, files: Sequence[str], batch: int | None = None) -> None:
         """
@@ -84,53 +97,82 @@ class StoreCommit:
 
         Raises:
             StorageError: the store cannot be written to, or is in use.
+            RejectedAppendError: the store does not take a record.
 
         """
         self.finish_last()
-        if batch is not None and self.is_taken(batch):
+        if batch is not None and self._journal.is_taken(self.options.writer, batch):
             return
-        store = self._open(is_writable=True)
-        try:
-            ends = self._ends(store, files)
-            self._put(self._journal, {"files": list(files), "batch": batch,
-                                      "writer": self.options.writer, "ends": ends})  # fmt: skip
-            self._append(store, files, ends)
-        except BaseException:
-            store.abandon()
-            raise
-        store.close()
-        self._done(batch, self.options.writer)
+        self._append_all(partial(self._begun, files, batch))
 
     def finish_last(self) -> None:
-        """Finish the job of a driver that died in the middle of it."""
-        if not self._journal.is_file():
-            return
-        job: dict[str, Any] = json.loads(self._journal.read_bytes())
-        store = self._open(is_writable=True)
-        try:
-            self._append(store, job["files"], job["ends"])
-        except BaseException:
-            store.abandon()
-            raise
-        store.close()
-        self._done(job["batch"], job["writer"])
+        """
+        Finish the job of a driver that died in the middle of it, or take it back.
 
-    def _done(self, batch: int | None, writer: str) -> None:
-        if batch is not None:
-            self._put(self._taken, self._batches_taken() | {writer: batch})
-        self._journal.unlink()
+        Raises:
+            StorageError: the store cannot be written to, or is in use.
+
+        """
+        job = self._journal.job()
+        if job is None:
+            return
+        if job.is_whole and not job.is_given_up:
+            self._append_all(lambda _: job)
+        else:
+            self._give_up(job)
+
+    def _begun(
+        self, files: Sequence[str], batch: int | None, store: KafkaStore | RocketMQStore
+    ) -> Job:
+        job = Job(tuple(files), batch, self.options.writer, self._ends(store, files))
+        self._journal.begin(job)
+        return job
+
+    def _append_all(self, job_of: Callable[[KafkaStore | RocketMQStore], Job]) -> None:
+        """Append a job's records, given the store; one that fails is taken back if it can be."""
+        job: Job | None = None
+        try:
+            with self._opened() as store:
+                job = job_of(store)
+                self._append(store, job)
+        except Exception as error:
+            if job is not None:
+                self._failed(job, error)
+            raise
+        self._journal.finish(job)
+
+    def _failed(self, job: Job, error: Exception) -> None:
+        is_kafka = self.layout() == "kafka"
+        if not is_kafka and isinstance(error, StorageError | OSError):
+            error.add_note("what the store lacks of the job the next writer appends: write it once")
+            return
+        if not is_kafka:
+            error.add_note("the messages before it stand; of the others none was put")
+        with suppress(LogStoreError, OSError):  # the next writer does it
+            self._give_up(job)
+
+    def _give_up(self, job: Job) -> None:
+        """Take back what a Kafka log has of the job; what a commit log has stays."""
+        job = attrs.evolve(job, is_given_up=True)
+        self._journal.begin(job)
+        if self.layout() == "kafka":
+            with self._opened() as store:
+                for topic, ends in job.ends.items():
+                    found = store.topics().get(topic, {})
+                    for index, end_offset in ends.items():
+                        partition = found.get(int(index))
+                        if isinstance(partition, KafkaPartition):
+                            partition.truncate(end_offset)
+        self._journal.finish(job)
 
     def remove(self, folder: str) -> None:
-        """Remove the files of one job."""
+        """Remove the files of one job, unless it is still to be finished."""
+        job = self._journal.job()
+        if job is not None and any(file.startswith(f"{folder}/") for file in job.files):
+            return
         shutil.rmtree(folder, ignore_errors=True)
         if self.folder.is_dir() and not any(self.folder.iterdir()):
             self.folder.rmdir()
-
-    def _batches_taken(self) -> dict[str, int]:
-        found: dict[str, int] = (
-            json.loads(self._taken.read_bytes()) if self._taken.is_file() else {}
-        )
-        return found
 
     def _ends(
         self, store: KafkaStore | RocketMQStore, files: Sequence[str]
@@ -143,22 +185,17 @@ class StoreCommit:
             ends.setdefault(place[0], {})[str(place[1])] = log.end_offset
         return ends
 
-    def _append(
-        self,
-        store: KafkaStore | RocketMQStore,
-        files: Sequence[str],
-        ends: Mapping[str, Mapping[str, int]],
-    ) -> None:
+    def _append(self, store: KafkaStore | RocketMQStore, job: Job) -> None:
         there: dict[Place, int] = {}
-        for file in files:
+        for file in job.files:
             for place, records in staged(file):
                 log = self._partition(store, place)
                 if place not in there:
-                    there[place] = log.end_offset - ends[place[0]][str(place[1])]
+                    there[place] = log.end_offset - job.ends[place[0]][str(place[1])]
                 passed = min(there[place], len(records))
                 there[place] -= passed
-                if passed < len(records):
-                    log.append_records(islice(records, passed, None))
+                for portion in _portions(log, islice(records, passed, None)):
+                    log.append_records(portion)
 
     def _partition(self, store: KafkaStore | RocketMQStore, place: Place) -> PartitionLog:
         topic, index = place
@@ -172,6 +209,17 @@ class StoreCommit:
         found = store.topics().get(topic, {}).get(index)
         return RocketMQQueue(store, topic, index) if found is None else found
 
+    @contextmanager
+    def _opened(self) -> Generator[KafkaStore | RocketMQStore]:
+        """Open the store to write to it; it is closed cleanly unless something fails."""
+        store = self._open(is_writable=True)
+        try:
+            yield store
+        except BaseException:
+            store.abandon()
+            raise
+        store.close()
+
     def _open(self, *, is_writable: bool) -> KafkaStore | RocketMQStore:
         host, path = system_host(), os.path.abspath(self.options.path)
         settings = dict(self.options.settings)
@@ -182,16 +230,29 @@ class StoreCommit:
             host, path, RocketMQOptions(is_writable=is_writable, settings=settings)
         )
 
-    def _put(self, path: Path, content: object) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_suffix(".new")
-        with temporary.open("w") as file:
-            json.dump(content, file)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        descriptor = os.open(self.folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+
+def _portions(log: PartitionLog, records: Iterable[Record]) -> Iterator[list[Record]]:
+    """Yield the records in portions that make a batch each which the topic takes, if any is."""
+    bytes_max = INT64_MAX
+    if isinstance(log, KafkaPartition):
+        bytes_max = min(log.config.max_message_bytes, log.config.segment_bytes) - HEADER_BYTES
+    portion: list[Record] = []
+    portion_bytes = 0
+    for record in records:
+        record_bytes = _bytes_at_most(record)
+        if portion and portion_bytes + record_bytes > bytes_max:
+            yield portion
+            portion, portion_bytes = [], 0
+        portion.append(record)
+        portion_bytes += record_bytes
+    if portion:
+        yield portion
+
+
+def _bytes_at_most(record: Record) -> int:
+    """Return how much of a batch the record takes at most, before it is compressed."""
+    key, value, _, headers, _ = record
+    found = _RECORD_BYTES + len(key or b"") + len(value or b"")
+    for name, text in headers:
+        found += _HEADER_BYTES + len(name.encode()) + len(text or b"")
+    return found

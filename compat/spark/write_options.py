@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from logstore.compat.spark.option_values import OptionError
+from logstore.compat.spark.option_values import OptionError, text_of
 from logstore.segments.rocketmq.settings.store_config import STORE_CONFIG_KEYS
 
 _LAYOUTS = ("kafka", "rocketmq")
@@ -57,4 +57,5 @@ def parse_write_options(given: Mapping[str, str]) -> WriteOptions:
         if name.startswith(_SETTING)
     }
     writer = options.get("writer") or options.get("checkpointlocation", "")
-    return WriteOptions(path, options.get("topic"), layout, int(count), writer, settings)
+    topic = text_of(options, "topic") or None
+    return WriteOptions(path, topic, layout, int(count), writer, settings)

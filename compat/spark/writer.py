@@ -12,9 +12,9 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
-from logstore.compat.spark.columns import COLUMN_TYPES
 from logstore.compat.spark.option_values import OptionError
-from logstore.compat.spark.row_staging import WRITE_COLUMNS, Staging
+from logstore.compat.spark.row_rules import check_columns
+from logstore.compat.spark.row_staging import Staging
 from logstore.compat.spark.store_commit import StoreCommit
 from logstore.compat.spark.worker_process import SentToWorker
 
@@ -35,13 +35,7 @@ class _Writing(SentToWorker):
     """What both kinds of writers share: one job after the other on one store."""
 
     def __init__(self, options: WriteOptions, schema: StructType) -> None:
-        # What the reader gives a writer takes, as Spark's Kafka sink does: offsets are made anew.
-        unknown = [name for name in schema.names if name not in {*WRITE_COLUMNS, *COLUMN_TYPES}]
-        if unknown or "value" not in schema.names:
-            raise OptionError(
-                "columns", ", ".join(schema.names),
-                f"must be value and any of: {', '.join(WRITE_COLUMNS)}",
-            )  # fmt: skip
+        check_columns(schema, options.topic)
         self._commit = StoreCommit(options)
         self._commit.finish_last()
         self._staging = Staging(
@@ -50,6 +44,7 @@ class _Writing(SentToWorker):
             options.topic,
             self._commit.partition_counts(),
             options.partition_count,
+            self._commit.rules(),
         )
 
     def stage(self, iterator: Iterator[Any]) -> WriterCommitMessage:

@@ -75,7 +75,7 @@ class RocketMQQueue:
                         topic=self.topic,
                         body=record.value or b"",
                         queue_id=self.index,
-                        properties_text=_properties_text(record),
+                        properties_text=properties_text_of(record),
                         born_timestamp_ms=record.timestamp_ms,
                         born_host=_HERE,
                         store_host=_HERE,
@@ -146,8 +146,14 @@ class RocketMQQueue:
         return found if stored_ms >= timestamp_ms else None
 
 
-def _properties_text(record: Record) -> bytes:
-    """Return headers and key of a record as properties; Raises RejectedAppendError."""
+def properties_text_of(record: Record) -> bytes:
+    """
+    Return headers and key of a record as properties.
+
+    Raises:
+        RejectedAppendError: one of them is no text, or none that a property can have.
+
+    """
     found: dict[str, str] = {}
     try:
         if record.key is not None:

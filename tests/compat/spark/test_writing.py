@@ -7,12 +7,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from logstore.compat.spark.option_values import OptionError
 from logstore.compat.spark.partitioning import kafka_partition, murmur2, rocketmq_queue
 from logstore.compat.spark.row_staging import Staging
 from logstore.compat.spark.store_commit import StoreCommit
+from logstore.compat.spark.write_journal import Job
 from logstore.compat.spark.write_options import parse_write_options
 from logstore.os_host import system_host
 from logstore.partition import PartitionLog
@@ -40,6 +42,7 @@ def staged_by(commit: StoreCommit, rows: list[dict[str, Any]], topic: str | None
         topic,
         commit.partition_counts(),
         commit.options.partition_count,
+        commit.rules(),
     )
     return staging.stage([pa.RecordBatch.from_pylist(rows)])
 
@@ -140,8 +143,8 @@ def test_a_driver_that_dies_while_appending_is_made_good(
     kind: Any = type(commit)
     append = kind._append
 
-    def dying(self: StoreCommit, store: Any, files: list[str], ends: Any) -> None:
-        append(self, store, files[:2], ends)
+    def dying(self: StoreCommit, store: Any, job: Job) -> None:
+        append(self, store, attrs.evolve(job, files=job.files[:2]))
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
