@@ -7,24 +7,40 @@ leaves that failed, or that was not needed, is removed with the job's folder.
 
 from __future__ import annotations
 
+import importlib
 import os
 import pickle
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from logstore.compat.spark.option_values import OptionError
 from logstore.compat.spark.partitioning import kafka_partition, rocketmq_queue
+from logstore.compat.spark.row_batches import StagedBatch, is_plain, packed_rows
+from logstore.compat.spark.row_places import Place, RowPlaces
 from logstore.compat.spark.row_rules import WRITE_COLUMNS, RowRules
 from logstore.errors import RejectedAppendError
 from logstore.os_host import system_host
 from logstore.partition import Header, Record
+from logstore.segments.compiled.reused_memory import ReusedMemory
 
+#: it carries no types
+_pa: Any = importlib.import_module("pyarrow")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+#: what is packed at once: enough for large batches in many partitions, little enough to hold
+_PACKED_ROWS = 65_536
+_PACKED_BYTES = 8 * 1024 * 1024
+#: fewer are written one by one in less time than the first loop ever takes to be compiled
+_PACKED_ROWS_MIN = 4096
+#: records one by one that wait for others of their partition
 _CHUNK_RECORDS = 1000
-Place = tuple[str, int]
+_WAITING_BYTES_MAX = 16 * 1024 * 1024
+
+Portion = list[Record] | StagedBatch
 
 
 @attrs.frozen
@@ -33,9 +49,7 @@ class Staging:
 
     folder: str
     layout: str
-    topic: str | None
-    partition_counts: Mapping[str, int]
-    partition_count_new: int
+    places: RowPlaces
     rules: RowRules
 
     def stage(self, batches: Iterable[Any]) -> str:
@@ -49,21 +63,26 @@ class Staging:
         """
         os.makedirs(self.folder, exist_ok=True)
         path = f"{self.folder}/{uuid.uuid4().hex}"
-        waiting: dict[Place, list[Record]] = {}
+        memory = ReusedMemory()
         with open(path, "wb") as file:
-            for batch in batches:
-                for place, record in self._shared_out(batch):
-                    records = waiting.setdefault(place, [])
-                    records.append(record)
-                    if len(records) >= _CHUNK_RECORDS:
-                        pickle.dump((place, waiting.pop(place)), file)
-            for place, records in waiting.items():
-                pickle.dump((place, records), file)
+            for batch in _joined(batches):
+                now_ms = system_host().clock.wall_ms()
+                if self._is_packed(batch):
+                    portions: Iterator[tuple[Place, Portion]] = packed_rows(
+                        batch, self.places, now_ms, memory
+                    )
+                else:
+                    portions = _chunks(self._records(batch, now_ms))
+                for portion in portions:
+                    pickle.dump(portion, file)
             file.flush()
             os.fsync(file.fileno())
         return path
 
-    def _shared_out(self, batch: Any) -> Iterator[tuple[Place, Record]]:
+    def _is_packed(self, batch: Any) -> bool:
+        return self.layout == "kafka" and len(batch) >= _PACKED_ROWS_MIN and is_plain(batch)
+
+    def _records(self, batch: Any, now_ms: int) -> Iterator[tuple[Place, Record]]:
         """Yield every row as a record, and where it goes."""
         columns = {
             name: batch.column(name).to_pylist()
@@ -71,38 +90,31 @@ class Staging:
             if name in WRITE_COLUMNS
         }
         nulls = [None] * len(batch)
-        now_ms = system_host().clock.wall_ms()
-        known: set[str] = set()
         given = (columns.get(name, nulls) for name in WRITE_COLUMNS)
         for number, (key, value, topic, index, time, headers) in enumerate(
             zip(*given, strict=True)
         ):
-            topic = self.topic or topic
-            if topic is None:
-                raise OptionError("topic", None, "must be given where rows have no topic")
-            if topic not in known and topic not in self.partition_counts:
-                self.rules.check_topic(topic)
-                known.add(topic)
+            topic = self.places.topic or topic
+            self.places.check_topic(topic)
             key, value = _bytes(key), _bytes(value)
             index = self._partition(topic, index, key, number)
-            timestamp_ms = now_ms if time is None else round(time.timestamp() * 1000)
+            timestamp_ms = now_ms if time is None else _time_ms(time)
             record = Record(key, value, timestamp_ms, _headers(headers))
             self.rules.check(record)
             yield (topic, index), record
 
     def _partition(self, topic: str, index: int | None, key: bytes | None, turn: int) -> int:
         """Return the partition of a row: as named, by its key, or in turn."""
-        count = self.partition_counts.get(topic, self.partition_count_new)
         if index is not None:
-            if not 0 <= index < count:
-                raise OptionError("partition", index, f"{topic} has {count} partitions")
+            self.places.check_partition(topic, index)
             return index
+        count = self.places.partition_count(topic)
         if key is None:
             return turn % count
         return (kafka_partition if self.layout == "kafka" else rocketmq_queue)(key, count)
 
 
-def staged(path: str) -> Iterator[tuple[Place, list[Record]]]:
+def staged(path: str) -> Iterator[tuple[Place, Portion]]:
     """Yield what a task wrote, in order."""
     with Path(path).open("rb") as file:
         while True:
@@ -110,6 +122,45 @@ def staged(path: str) -> Iterator[tuple[Place, list[Record]]]:
                 yield pickle.load(file)  # noqa: S301 - our own file
             except EOFError:
                 return
+
+
+def _joined(batches: Iterable[Any]) -> Iterator[Any]:
+    """Yield the batches, small ones joined."""
+    waiting: list[Any] = []
+    for batch in batches:
+        waiting.append(batch)
+        row_count = sum(map(len, waiting))
+        if row_count >= _PACKED_ROWS or sum(one.nbytes for one in waiting) >= _PACKED_BYTES:
+            yield from _as_one(waiting)
+            waiting = []
+    yield from _as_one(waiting)
+
+
+def _as_one(batches: list[Any]) -> Iterable[Any]:
+    if len(batches) < 2:
+        return batches
+    found: Iterable[Any] = _pa.Table.from_batches(batches).combine_chunks().to_batches()
+    return found
+
+
+def _chunks(records: Iterable[tuple[Place, Record]]) -> Iterator[tuple[Place, list[Record]]]:
+    """Yield records of the same place together, in order."""
+    waiting: dict[Place, list[Record]] = {}
+    waiting_bytes = 0
+    for place, record in records:
+        chunk = waiting.setdefault(place, [])
+        chunk.append(record)
+        waiting_bytes += len(record.value or b"")
+        if waiting_bytes >= _WAITING_BYTES_MAX:
+            yield from waiting.items()
+            waiting, waiting_bytes = {}, 0
+        elif len(chunk) >= _CHUNK_RECORDS:
+            yield place, waiting.pop(place)
+    yield from waiting.items()
+
+
+def _time_ms(time: datetime) -> int:
+    return (time.astimezone(UTC) - _EPOCH) // _MILLISECOND
 
 
 def _bytes(value: Any) -> bytes | None:

@@ -23,8 +23,10 @@ from pathlib import Path
 import attrs
 
 from logstore.compat.spark.predicates import INT64_MAX
+from logstore.compat.spark.row_batches import StagedBatch
+from logstore.compat.spark.row_places import Place
 from logstore.compat.spark.row_rules import RowRules
-from logstore.compat.spark.row_staging import Place, staged
+from logstore.compat.spark.row_staging import Portion, staged
 from logstore.compat.spark.write_journal import Job, WriteJournal
 from logstore.compat.spark.write_options import WriteOptions
 from logstore.errors import LogStoreError, StorageError
@@ -188,14 +190,14 @@ class StoreCommit:
     def _append(self, store: KafkaStore | RocketMQStore, job: Job) -> None:
         there: dict[Place, int] = {}
         for file in job.files:
-            for place, records in staged(file):
+            for place, portion in staged(file):
                 log = self._partition(store, place)
                 if place not in there:
                     there[place] = log.end_offset - job.ends[place[0]][str(place[1])]
-                passed = min(there[place], len(records))
+                passed = min(there[place], len(portion))
                 there[place] -= passed
-                for portion in _portions(log, islice(records, passed, None)):
-                    log.append_records(portion)
+                if passed < len(portion):
+                    _append_portion(log, portion, passed)
 
     def _partition(self, store: KafkaStore | RocketMQStore, place: Place) -> PartitionLog:
         topic, index = place
@@ -231,11 +233,26 @@ class StoreCommit:
         )
 
 
-def _portions(log: PartitionLog, records: Iterable[Record]) -> Iterator[list[Record]]:
+def _append_portion(log: PartitionLog, portion: Portion, passed: int) -> None:
+    """Append what a task staged together, but for the first records: those are there."""
+    if isinstance(portion, StagedBatch):
+        if isinstance(log, KafkaPartition) and not passed and len(portion.data) <= _bytes_max(log):
+            log.append_produced(memoryview(portion.data), log.host.clock.wall_ms())
+            return
+        portion = portion.records()
+    for records in _fitting(log, islice(portion, passed, None)):
+        log.append_records(records)
+
+
+def _bytes_max(log: KafkaPartition) -> int:
+    return min(log.config.max_message_bytes, log.config.segment_bytes)
+
+
+def _fitting(log: PartitionLog, records: Iterable[Record]) -> Iterator[list[Record]]:
     """Yield the records in portions that make a batch each which the topic takes, if any is."""
     bytes_max = INT64_MAX
     if isinstance(log, KafkaPartition):
-        bytes_max = min(log.config.max_message_bytes, log.config.segment_bytes) - HEADER_BYTES
+        bytes_max = _bytes_max(log) - HEADER_BYTES
     portion: list[Record] = []
     portion_bytes = 0
     for record in records:

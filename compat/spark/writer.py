@@ -13,6 +13,7 @@ from pyspark.sql.datasource import (
 )
 
 from logstore.compat.spark.option_values import OptionError
+from logstore.compat.spark.row_places import RowPlaces
 from logstore.compat.spark.row_rules import check_columns
 from logstore.compat.spark.row_staging import Staging
 from logstore.compat.spark.store_commit import StoreCommit
@@ -38,14 +39,11 @@ class _Writing(SentToWorker):
         check_columns(schema, options.topic)
         self._commit = StoreCommit(options)
         self._commit.finish_last()
-        self._staging = Staging(
-            f"{self._commit.folder}/{uuid.uuid4().hex}",
-            self._commit.layout(),
-            options.topic,
-            self._commit.partition_counts(),
-            options.partition_count,
-            self._commit.rules(),
+        layout, rules = self._commit.layout(), self._commit.rules()
+        places = RowPlaces(
+            options.topic, self._commit.partition_counts(), options.partition_count, rules
         )
+        self._staging = Staging(f"{self._commit.folder}/{uuid.uuid4().hex}", layout, places, rules)
 
     def stage(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         """Put the rows of one task beside the store."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from logstore.compat.spark.convert.batch_packing import Rests
 from logstore.compat.spark.convert.kept_fields import KeptFields
 from logstore.compat.spark.convert.offset_map import REST_PATTERN
-from logstore.compat.spark.convert.record_packing import Rests
 from logstore.compat.spark.convert.restored_messages import bytes_of
 
 

@@ -180,16 +180,17 @@ def test_what_cannot_be_undone_now_the_next_writer_undoes(
     assert WriteJournal(commit.folder).job() is None
 
 
-def broken_after(calls: int, error: Exception, patch: pytest.MonkeyPatch, kind: Any) -> None:
-    """Let `append_records` of this kind of partition fail from some call on."""
-    append, made = kind.append_records, iter(range(1000))
+def broken_after(calls: int, error: BaseException, patch: pytest.MonkeyPatch, kind: Any) -> None:
+    """Let what appends to this kind of partition fail from some call on."""
+    name = "append_produced" if kind is KafkaPartition else "append_records"
+    append, made = getattr(kind, name), iter(range(1000))
 
-    def failing(self: Any, records: Any) -> Any:
+    def failing(self: Any, *given: Any) -> Any:
         if next(made) >= calls:
             raise error
-        return append(self, records)
+        return append(self, *given)
 
-    patch.setattr(kind, "append_records", failing)
+    patch.setattr(kind, name, failing)
 
 
 def test_a_full_disk_undoes_a_job_on_a_kafka_log(
@@ -242,7 +243,7 @@ def test_a_job_whose_files_are_gone_is_undone(
     commit = commit_to(tmp_path / "store")
     files = [staged_by(commit, rows_of(range(start, start + 5))) for start in (0, 5)]
     with monkeypatch.context() as patch:
-        broken_after(3, KeyboardInterrupt(), patch, KafkaPartition)  # type: ignore[arg-type]
+        broken_after(3, KeyboardInterrupt(), patch, KafkaPartition)
         with pytest.raises(KeyboardInterrupt):
             commit.commit(files)
     shutil.rmtree(Path(files[0]).parent)

@@ -12,6 +12,7 @@ import pytest
 
 from logstore.compat.spark.option_values import OptionError
 from logstore.compat.spark.partitioning import kafka_partition, murmur2, rocketmq_queue
+from logstore.compat.spark.row_places import RowPlaces
 from logstore.compat.spark.row_staging import Staging
 from logstore.compat.spark.store_commit import StoreCommit
 from logstore.compat.spark.write_journal import Job
@@ -36,14 +37,9 @@ def commit_to(path: Path, layout: str = "kafka", **more: str) -> StoreCommit:
 
 def staged_by(commit: StoreCommit, rows: list[dict[str, Any]], topic: str | None = "t") -> str:
     """Stage rows as one task does."""
-    staging = Staging(
-        f"{commit.folder}/job",
-        commit.layout(),
-        topic,
-        commit.partition_counts(),
-        commit.options.partition_count,
-        commit.rules(),
-    )
+    rules = commit.rules()
+    places = RowPlaces(topic, commit.partition_counts(), commit.options.partition_count, rules)
+    staging = Staging(f"{commit.folder}/job", commit.layout(), places, rules)
     return staging.stage([pa.RecordBatch.from_pylist(rows)])
 
 

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logstore.compat.record_mapping import MessageParts, message_parts, restored_record
+from logstore.compat.spark.convert.batch_packing import Rests
 from logstore.compat.spark.convert.kafka_segment_task import KafkaSegmentTask
 from logstore.compat.spark.convert.preserve.batch_fingerprint import fingerprint, written_records
 from logstore.compat.spark.convert.queue_units import UnitArrays
-from logstore.compat.spark.convert.record_packing import RecordBatches, Rests
+from logstore.compat.spark.convert.record_packing import RecordBatches
 from logstore.compat.spark.convert.restored_records import KeptRests
 from logstore.os_host import system_host
 from logstore.segments.kafka.record import CorruptRecordError, Record, encode_batch
