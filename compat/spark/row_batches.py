@@ -108,12 +108,13 @@ def _pieces(batch: Any, name: str) -> Pieces:
     _, bounds_of, data_of = column.buffers()
     is_large = column.type in (_pa.large_string(), _pa.large_binary())
     bounds = np.frombuffer(bounds_of, np.int64 if is_large else np.int32)
-    bounds = bounds[column.offset : column.offset + len(column) + 1].astype(np.int64)
-    sizes = np.diff(bounds)
+    bounds = bounds[column.offset : column.offset + len(column) + 1]
+    starts: NDArray[np.int64] = bounds[:-1].astype(np.int64)
+    sizes: NDArray[np.int64] = np.diff(bounds).astype(np.int64, copy=False)
     if column.null_count:
         sizes[column.is_null().to_numpy(zero_copy_only=False)] = -1
     data = _NONE if data_of is None else np.frombuffer(data_of, np.uint8)
-    return Pieces(data, bounds[:-1], sizes)
+    return Pieces(data, starts, sizes)
 
 
 def _field_bytes(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -141,10 +142,10 @@ def _by_topic(batch: Any, places: RowPlaces) -> Iterator[tuple[str, NDArray[np.i
         places.check_topic(places.topic)
         yield places.topic, np.arange(len(batch), dtype=np.int64)
         return
-    column = _column(batch, "topic")
-    if column is None or column.null_count:
+    found = _column(batch, "topic")
+    if found is None or found.null_count:
         places.check_topic(None)
-    found = column.dictionary_encode()
+    found = batch.column("topic").dictionary_encode()
     codes = found.indices.to_numpy(zero_copy_only=False)
     for code, topic in enumerate(found.dictionary.to_pylist()):
         places.check_topic(topic)

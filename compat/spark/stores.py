@@ -109,7 +109,7 @@ def plan_tasks(store: Store, options: ReadOptions, where: Where) -> list[list[Un
     split_bytes, count_min = options.split_bytes, options.partition_count_min
     if isinstance(store, KafkaStore) and (count_min or options.records_per_partition_max):
         check_layout(options.columns, "kafka")
-        parts: list[list[Unit]] = [*plan_parts(store, options, where)]
+        parts: list[list[Unit]] = [[*part] for part in plan_parts(store, options, where)]
         return [task for part in parts for task in gathered(part, split_bytes, 0)]
     if options.records_per_partition_max:
         raise OptionError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from typing import Any
 
 import attrs
 
@@ -89,8 +90,11 @@ def _pattern(text: str) -> re.Pattern[str]:
 def _assigned(text: str) -> frozenset[tuple[str, int]]:
     found = json_object("assign", text)
     places: set[tuple[str, int]] = set()
-    for topic, indexes in found.items():
-        if not isinstance(indexes, list) or any(type(index) is not int for index in indexes):
+    for topic, given in found.items():
+        indexes: list[Any] = [None]
+        if isinstance(given, list):
+            indexes = given  # pyright: ignore[reportUnknownVariableType]
+        if any(type(index) is not int for index in indexes):
             raise OptionError("assign", text, 'must look like {"topic": [0, 1]}')
         places.update((topic, index) for index in indexes)
     return frozenset(places)

@@ -56,7 +56,8 @@ class WriteJournal:
         if not self._journal.is_file():
             return None
         found: dict[str, Any] = json.loads(self._journal.read_bytes())
-        return Job(**{**found, "files": tuple(found["files"])})
+        files: list[str] = found.pop("files")
+        return Job(tuple(files), **found)
 
     def begin(self, job: Job) -> None:
         """Note durably that the job's records are appended from now on, or are taken back."""
