@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -151,7 +151,7 @@ def fill(log: Log, steps: list[Any]) -> None:
 
 
 @contextmanager
-def filled(steps: list[Any], state: str, index_interval_bytes: int) -> Iterator[Log]:
+def filled(steps: list[Any], state: str, index_interval_bytes: int) -> Generator[Log]:
     """A store with what was drawn: beside its writer, after it closed, or after it died."""
     with tempfile.TemporaryDirectory() as directory:
         store = KafkaStore(system_host(), f"{directory}/data")
@@ -191,16 +191,12 @@ class Asked:
             drawn[word] and (drawn[word][0], place(*drawn[word])) for word in ("start", "end")
         )
         low, high = drawn["offsets"] or (0, 100)
-        oldest, youngest = drawn["times"] or (None, None)
-        return cls(
-            start,
-            end,
-            (place("offset", low), place("offset", high) if drawn["offsets"] else INT64_MAX),
-            (-INT64_MAX, INT64_MAX)
-            if oldest is None
-            else (_at(times, oldest), _at(times, youngest)),
-            drawn,
-        )
+        inside = (place("offset", low), place("offset", high) if drawn["offsets"] else INT64_MAX)
+        between = (-INT64_MAX, INT64_MAX)
+        if drawn["times"]:
+            oldest, youngest = drawn["times"]
+            between = (_at(times, oldest), _at(times, youngest))
+        return cls(start, end, inside, between, drawn)
 
     @property
     def contradicts_itself(self) -> bool:
