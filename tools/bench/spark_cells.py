@@ -31,6 +31,8 @@ _WARM_BYTES = 100_000_000
 #: the same of a partition, where a broker serves the records
 _WARM_RECORDS = 50_000
 _PARTITIONS = 4
+#: what is written at most: staged, synced, read again and appended
+_WRITTEN_BYTES = 200_000_000
 #: so that each core's worker takes part in it
 _WARM_TASKS = "8"
 _METADATA = ("topic", "partition", "offset", "timestamp")
@@ -213,6 +215,36 @@ class KafkaSource:
         }
 
 
+@attrs.frozen
+class WriteAll:
+    """Rows that Spark makes, written to a Kafka store that is made for them."""
+
+    name: str
+
+    def __call__(self, place: SparkPlace) -> Mapping[str, float]:
+        """Return thousands of rows/s, and MB/s of values."""
+        value_bytes = _SHAPES[self.name].record_bytes
+        count = min(place.size_bytes, _WRITTEN_BYTES) // value_bytes
+        spark = _session()
+
+        def seconds(row_count: int) -> float:
+            rows = spark.range(row_count)
+            frame = rows.selectExpr("string(id) as key", f"repeat('x', {value_bytes}) as value")
+            writer = frame.write.format("logstore").mode("append").option("topic", "written")
+            path = place.fresh("written")
+            began = time.perf_counter()
+            writer.option("partitions", _PARTITIONS).save(path)
+            return time.perf_counter() - began
+
+        try:
+            seconds(_WARM_RECORDS)
+            taken = seconds(count)
+        finally:
+            spark.stop()
+            place.fresh("written")
+        return {"rows": count / taken / 1e3, "rate": count * value_bytes / taken / 1e6}
+
+
 def verify_all(place: SparkPlace) -> Mapping[str, float]:
     """Every check of `verify`, the scans in Spark's workers; the session is up before."""
     from logstore.os_host import system_host
@@ -380,6 +412,11 @@ CELLS = [
           Metric("back", "MB/s to Kafka, two cores", _at_least(300)),
           Metric("there-times", "x one core, to RocketMQ", _at_least(1.8)),
           Metric("back-times", "x one core, to Kafka", _at_least(1.8))),
+    *(
+        _cell("write", f"keys and values, {name}", WriteAll(name),
+              Metric("rows", "thousand rows/s"), Metric("rate", "MB/s of values"))
+        for name in _SHAPES
+    ),
     _cell("verify", "1 KiB, two cores", verify_all, Metric("rate", "GB/s", _at_least(1))),
     _cell("stats", "1 KiB, two cores", measure_all, Metric("rate", "GB/s")),
     _cell("memory", "one task after the other", measure_memory,
