@@ -50,7 +50,7 @@ class Bound:
 
     def unmatched(self, topic: str, partition: int, end_offset: int) -> int:
         """
-        Return what a time means that no record of the partition is old enough for.
+        Return what a time means that no record of the partition is young enough for.
 
         Raises:
             OptionError: that is an error, by ``startingOffsetsByTimestampStrategy``.

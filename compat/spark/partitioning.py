@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from logstore.java_hash import java_hash
 
-_SEED, _M, _R = 0x9747B28C, 0x5BD1E995, 24
-_MASK = 0xFFFF_FFFF
+#: the constants of Kafka's ``Utils.murmur2``
+SEED, FACTOR, SHIFT = 0x9747B28C, 0x5BD1E995, 24
+MASK = 0xFFFF_FFFF
 
 
 def murmur2(data: bytes) -> int:
     """Return Kafka's hash of a key (``Utils.murmur2``), as 32 bits without a sign."""
     length = len(data)
-    value = (_SEED ^ length) & _MASK
+    value = (SEED ^ length) & MASK
     whole = length & ~3
     for at in range(0, whole, 4):
-        word = int.from_bytes(data[at : at + 4], "little") * _M & _MASK
-        word = (word ^ (word >> _R)) * _M & _MASK
-        value = (value * _M & _MASK) ^ word
+        word = int.from_bytes(data[at : at + 4], "little") * FACTOR & MASK
+        word = (word ^ (word >> SHIFT)) * FACTOR & MASK
+        value = (value * FACTOR & MASK) ^ word
     rest = data[whole:]
     if rest:
-        value = (value ^ int.from_bytes(rest, "little")) * _M & _MASK
-    value = (value ^ (value >> 13)) * _M & _MASK
+        value = (value ^ int.from_bytes(rest, "little")) * FACTOR & MASK
+    value = (value ^ (value >> 13)) * FACTOR & MASK
     return value ^ (value >> 15)
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
+from logstore.compat.spark.partitioning import FACTOR, MASK, SEED, SHIFT
 from logstore.segments.compiled.loops import Bytes, Int64s, Number, compiled
-
-_SEED, _M, _R = 0x9747B28C, 0x5BD1E995, 24
-_MASK = 0xFFFF_FFFF
 
 
 @compiled
@@ -18,18 +16,18 @@ def hash_keys(data: Bytes, starts: Int64s, sizes: Int64s, hashes: Int64s) -> Non
             continue
         at: Number = int(starts[row])
         end = at + size
-        value: Number = (_SEED ^ size) & _MASK
+        value: Number = (SEED ^ size) & MASK
         while end - at >= 4:
             word: Number = int(data[at]) | int(data[at + 1]) << 8
             word |= int(data[at + 2]) << 16 | int(data[at + 3]) << 24
-            word = word * _M & _MASK
-            word = (word ^ (word >> _R)) * _M & _MASK
-            value = (value * _M & _MASK) ^ word
+            word = word * FACTOR & MASK
+            word = (word ^ (word >> SHIFT)) * FACTOR & MASK
+            value = (value * FACTOR & MASK) ^ word
             at += 4
         if at < end:
             rest: Number = 0
             for index in range(end - at):
                 rest |= int(data[at + index]) << (8 * index)
-            value = (value ^ rest) * _M & _MASK
-        value = (value ^ (value >> 13)) * _M & _MASK
+            value = (value ^ rest) * FACTOR & MASK
+        value = (value ^ (value >> 13)) * FACTOR & MASK
         hashes[row] = (value ^ (value >> 15)) & 0x7FFF_FFFF

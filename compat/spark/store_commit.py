@@ -122,6 +122,11 @@ class StoreCommit:
             self._append_all(lambda _: job)
         else:
             self._give_up(job)
+        for file in job.files:  # their writer is gone, or has given them up to this one
+            Path(file).unlink(missing_ok=True)
+        for folder in {Path(file).parent for file in job.files}:
+            with suppress(OSError):  # what else is in it belongs to a job
+                folder.rmdir()
 
     def _begun(
         self, files: Sequence[str], batch: int | None, store: KafkaStore | RocketMQStore

@@ -17,6 +17,7 @@ import pytest
 
 from logstore.tools.bench.spark_peer import kafka_jars, spark_packages
 from logstore.tools.dev.maven import PeerUnavailable
+from tests.interop.conftest import missing
 from tests.interop.spark_source_session import T
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
@@ -140,7 +141,7 @@ def answers() -> dict[str, list[Any]]:
     try:
         packages, jars = spark_packages(), kafka_jars()
     except PeerUnavailable as error:
-        pytest.skip(f"Spark's Kafka source: {error}")
+        missing(f"Spark's Kafka source: {error}")
     asked = [*SAME, *SAME_TASKS, *REFUSED, *(options for options, _ in LENIENT)]
     questions = [of(options) for options in asked]
     path = os.pathsep.join([packages, os.getcwd(), os.environ.get("PYTHONPATH", "")])

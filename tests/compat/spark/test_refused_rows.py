@@ -220,6 +220,7 @@ def test_a_full_disk_leaves_a_job_on_a_commit_log_to_the_next_writer(
     next_one.commit([staged_by(next_one, rows_of(range(10, 12)))])
     expected = sorted((b"v%d" % number for number in range(12)), key=str)
     assert found_in(tmp_path / "store", "rocketmq") == expected
+    assert not any(Path(file).exists() for file in files)
 
 
 def test_what_can_be_no_message_after_all_is_given_up(
