@@ -69,6 +69,14 @@ def test_scenarios_may_be_joined_by_commas(tmp_path: Path, logstore: CommandLine
     assert "no scenario 'cuont'" in outcome.err
 
 
+def test_help_names_every_scenario(logstore: CommandLine) -> None:
+    """It is written out there, so that asking for help loads nothing."""
+    outcome = logstore("bench", "spark", "--help")
+
+    told = " ".join(outcome.out.split()).partition("or with commas: ")[2].partition(".")[0]
+    assert told.split(", ") == list(dict.fromkeys(cell.scenario for cell in CELLS))
+
+
 def test_a_peer_that_cannot_be_had_is_said(
     tmp_path: Path, logstore: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

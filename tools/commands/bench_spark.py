@@ -49,7 +49,7 @@ Examples:
 )
 @click.option("-s", "--scenario", "scenarios", multiple=True, metavar="NAME",
               help="Only these; repeatable, or with commas: read, kafka-source, count, window, "
-              "convert, verify, stats, memory, plan.")  # fmt: skip
+              "convert, write, verify, stats, memory, plan.")  # fmt: skip
 @click.option("--gigabytes", type=click.FloatRange(0.01), default=10.0, show_default=True,
               help="Size of a store; there are two.")  # fmt: skip
 @click.option("--rounds", type=click.IntRange(1), default=ROUNDS, show_default=True)
@@ -69,7 +69,7 @@ def spark(
     check: bool,
 ) -> None:
     """
-    Measure reading, counting, verifying, planning and converting with Spark on this machine.
+    Measure reading, writing, counting, verifying, planning and converting with Spark on this machine.
 
     Workers are up before anything is timed, and have converted 100 MB where they are to convert.
     Where rows go to Spark, 100 MB of the same shape are read first, again and again, by ours and by
