@@ -69,7 +69,7 @@ def spark(
     check: bool,
 ) -> None:
     """
-    """Measure what Spark does with a store here: read, write, count, verify, plan, convert.
+    Measure what Spark does with a store here: read, write, count, verify, plan, convert.
 
     Workers are up before anything is timed, and have converted 100 MB where they are to convert.
     Where rows go to Spark, 100 MB of the same shape are read first, again and again, by ours and by
