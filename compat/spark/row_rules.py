@@ -17,6 +17,7 @@ from logstore.compat.spark.columns import COLUMN_TYPES
 from logstore.compat.spark.option_values import OptionError
 from logstore.errors import RejectedAppendError
 from logstore.partition import Record
+from logstore.segments.rocketmq.messages.properties import PROPERTIES_SIZE_BYTES_MAX
 from logstore.segments.rocketmq.queue import properties_text_of
 
 if TYPE_CHECKING:
@@ -87,8 +88,31 @@ class RowRules:
         """
         if self.layout == "kafka":
             return
-        properties_text_of(record)
-        body_bytes = len(record.value or b"")
+        self.check_properties_bytes(len(properties_text_of(record)))
+        self.check_body_bytes(len(record.value or b""))
+
+    def check_properties_bytes(self, text_bytes: int) -> None:
+        """
+        Check how long properties are.
+
+        Raises:
+            RejectedAppendError: no message holds so many.
+
+        """
+        if text_bytes > PROPERTIES_SIZE_BYTES_MAX:
+            raise RejectedAppendError(
+                f"key and headers take {text_bytes} bytes as properties, "
+                f"{PROPERTIES_SIZE_BYTES_MAX} are allowed"
+            )
+
+    def check_body_bytes(self, body_bytes: int) -> None:
+        """
+        Check how long a value is.
+
+        Raises:
+            RejectedAppendError: it is longer than the store takes them.
+
+        """
         if body_bytes > self.body_bytes_max:
             raise RejectedAppendError(
                 f"a value has {body_bytes} bytes, {self.body_bytes_max} are allowed "

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import importlib
 import os
-import pickle
 import uuid
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import attrs
 
 from logstore.compat.spark.partitioning import kafka_partition, rocketmq_queue
-from logstore.compat.spark.row_batches import StagedBatch, is_plain, packed_rows
+from logstore.compat.spark.row_batches import packed_rows
+from logstore.compat.spark.row_columns import RowColumns, is_packable
+from logstore.compat.spark.row_messages import packed_messages
 from logstore.compat.spark.row_places import Place, RowPlaces
 from logstore.compat.spark.row_rules import WRITE_COLUMNS, RowRules
+from logstore.compat.spark.staged_file import Portion, StagedFileWriter
 from logstore.errors import RejectedAppendError
 from logstore.os_host import system_host
 from logstore.partition import Header, Record
@@ -39,8 +40,6 @@ _PACKED_ROWS_MIN = 4096
 #: records one by one that wait for others of their partition
 _CHUNK_RECORDS = 1000
 _WAITING_BYTES_MAX = 16 * 1024 * 1024
-
-Portion = list[Record] | StagedBatch
 
 
 @attrs.frozen
@@ -64,23 +63,28 @@ class Staging:
         os.makedirs(self.folder, exist_ok=True)
         path = f"{self.folder}/{uuid.uuid4().hex}"
         memory = ReusedMemory()
-        with open(path, "wb") as file:
+        # A job for a Kafka log that a power loss has damaged is taken back; a commit log cannot be
+        # cut, so there the job must be such that it can be finished.
+        with StagedFileWriter(path, is_durable=self.layout != "kafka") as file:
             for batch in _joined(batches):
                 now_ms = system_host().clock.wall_ms()
-                if self._is_packed(batch):
-                    portions: Iterator[tuple[Place, Portion]] = packed_rows(
-                        batch, self.places, now_ms, memory
-                    )
-                else:
+                portions = self._packed(batch, now_ms, memory)
+                if portions is None:
                     portions = _chunks(self._records(batch, now_ms))
-                for portion in portions:
-                    pickle.dump(portion, file)
-            file.flush()
-            os.fsync(file.fileno())
+                for place, portion in portions:
+                    file.put(place, portion)
         return path
 
-    def _is_packed(self, batch: Any) -> bool:
-        return self.layout == "kafka" and len(batch) >= _PACKED_ROWS_MIN and is_plain(batch)
+    def _packed(
+        self, batch: Any, now_ms: int, memory: ReusedMemory
+    ) -> Iterator[tuple[Place, Portion]] | None:
+        """Return what compiled loops make of the rows; None where they go one by one."""
+        if len(batch) < _PACKED_ROWS_MIN or not is_packable(batch):
+            return None
+        rows = RowColumns.of(batch, now_ms)
+        if self.layout == "kafka":
+            return packed_rows(rows, self.places, memory)
+        return packed_messages(rows, self.places, self.rules, memory)
 
     def _records(self, batch: Any, now_ms: int) -> Iterator[tuple[Place, Record]]:
         """Yield every row as a record, and where it goes."""
@@ -112,16 +116,6 @@ class Staging:
         if key is None:
             return turn % count
         return (kafka_partition if self.layout == "kafka" else rocketmq_queue)(key, count)
-
-
-def staged(path: str) -> Iterator[tuple[Place, Portion]]:
-    """Yield what a task wrote, in order."""
-    with Path(path).open("rb") as file:
-        while True:
-            try:
-                yield pickle.load(file)  # noqa: S301 - our own file
-            except EOFError:
-                return
 
 
 def _joined(batches: Iterable[Any]) -> Iterator[Any]:

@@ -4,9 +4,10 @@ What tasks have put beside a store is appended to it, once.
 Before the first record a journal says which files belong to the job and where each partition ended;
 it stands in the folder ``<store>.writing`` beside the store. If the driver dies, the next writer
 finishes that job first: of every partition it passes over as many records as are there already.
-Only then the batch of a stream counts as taken. Where the store refuses a record, or the disk, what
-was appended to a Kafka log is taken back, by the next writer if need be. A commit log keeps what it
-has: what a full disk leaves out of the job the next writer appends, what can be no message nobody.
+Only then the batch of a stream counts as taken. Where the store refuses a record, or the disk, or a
+power loss has damaged the files of a job that was not finished, what was appended to a Kafka log is
+taken back, by the next writer if need be. A commit log keeps what it has: what a full disk leaves
+out of the job the next writer appends, what can be no message nobody.
 Readers may see a part of a job while it is appended; nobody else may write to the store meanwhile.
 """
 
@@ -24,9 +25,10 @@ import attrs
 
 from logstore.compat.spark.predicates import INT64_MAX
 from logstore.compat.spark.row_batches import StagedBatch
+from logstore.compat.spark.row_messages import StagedMessages, draft_of, takes_together
 from logstore.compat.spark.row_places import Place
 from logstore.compat.spark.row_rules import RowRules
-from logstore.compat.spark.row_staging import Portion, staged
+from logstore.compat.spark.staged_file import Portion, StagedFile
 from logstore.compat.spark.write_journal import Job, WriteJournal
 from logstore.compat.spark.write_options import WriteOptions
 from logstore.errors import LogStoreError, StorageError
@@ -37,6 +39,7 @@ from logstore.segments.kafka.partition import KafkaPartition
 from logstore.segments.kafka.record_batch import HEADER_BYTES
 from logstore.segments.kafka.store import KafkaStore
 from logstore.segments.kafka.store import StoreOptions as KafkaOptions
+from logstore.segments.rocketmq.bulk_dispatch import bulk_bytes_min
 from logstore.segments.rocketmq.queue import RocketMQQueue
 from logstore.segments.rocketmq.settings.store_config import StoreConfig
 from logstore.segments.rocketmq.store import RocketMQStore
@@ -46,6 +49,8 @@ from logstore.segments.rocketmq.tables.topics import TopicConfig
 #: the varints of a record and of a header at their longest
 _RECORD_BYTES = 40
 _HEADER_BYTES = 10
+#: to put a message by itself takes so much longer than to dispatch it by itself
+_MESSAGE_STEPS = 8
 
 
 @attrs.frozen
@@ -185,7 +190,7 @@ class StoreCommit:
         self, store: KafkaStore | RocketMQStore, files: Sequence[str]
     ) -> dict[str, dict[str, int]]:
         """Make the topics that are new; return where every partition that gets records ends."""
-        places = sorted({place for file in files for place, _ in staged(file)})
+        places = sorted({place for file in files for place in StagedFile(file).places()})
         ends: dict[str, dict[str, int]] = {}
         for place in places:
             log = self._partition(store, place)
@@ -194,15 +199,18 @@ class StoreCommit:
 
     def _append(self, store: KafkaStore | RocketMQStore, job: Job) -> None:
         there: dict[Place, int] = {}
-        for file in job.files:
-            for place, portion in staged(file):
+        files = [StagedFile(path) for path in job.files]
+        size_bytes = sum(file.size_bytes for file in files)
+        is_bulk = size_bytes * _MESSAGE_STEPS >= bulk_bytes_min()
+        for file in files:
+            for place, portion in file.portions():
                 log = self._partition(store, place)
                 if place not in there:
                     there[place] = log.end_offset - job.ends[place[0]][str(place[1])]
                 passed = min(there[place], len(portion))
                 there[place] -= passed
                 if passed < len(portion):
-                    _append_portion(log, portion, passed)
+                    _append_portion(log, portion, passed, is_bulk=is_bulk)
 
     def _partition(self, store: KafkaStore | RocketMQStore, place: Place) -> PartitionLog:
         topic, index = place
@@ -238,11 +246,20 @@ class StoreCommit:
         )
 
 
-def _append_portion(log: PartitionLog, portion: Portion, passed: int) -> None:
-    """Append what a task staged together, but for the first records: those are there."""
+def _append_portion(log: PartitionLog, portion: Portion, passed: int, *, is_bulk: bool) -> None:
+    """
+    Append what a task staged together, but for the first records: those are there.
+
+    `is_bulk` says that the job is worth loading the compiled loops that queues and index need.
+    """
     if isinstance(portion, StagedBatch):
         if isinstance(log, KafkaPartition) and not passed and len(portion.data) <= _bytes_max(log):
             log.append_produced(memoryview(portion.data), log.host.clock.wall_ms())
+            return
+        portion = portion.records()
+    elif isinstance(portion, StagedMessages):
+        if isinstance(log, RocketMQQueue) and is_bulk and takes_together(log, portion):
+            log.append_batch(draft_of(log, portion.behind(passed)))
             return
         portion = portion.records()
     for records in _fitting(log, islice(portion, passed, None)):

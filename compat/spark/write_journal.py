@@ -15,6 +15,8 @@ from typing import Any
 
 import attrs
 
+from logstore.compat.spark.staged_file import StagedFile
+
 
 @attrs.frozen
 class Job:
@@ -33,8 +35,8 @@ class Job:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of its files are still there."""
-        return all(map(os.path.exists, self.files))
+        """Whether all of its files are there as they were written."""
+        return all(StagedFile(path).is_whole() for path in self.files)
 
 
 @attrs.frozen

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from logstore.compat.spark.write_options import WriteOptions
 
 
-class StagedFile(WriterCommitMessage):
+class StagedTask(WriterCommitMessage):
     """What a task put beside the store."""
 
     def __init__(self, path: str) -> None:
@@ -47,11 +47,11 @@ class _Writing(SentToWorker):
 
     def stage(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         """Put the rows of one task beside the store."""
-        return StagedFile(self._staging.stage(iterator))
+        return StagedTask(self._staging.stage(iterator))
 
     def take(self, messages: Sequence[WriterCommitMessage | None], batch: int | None) -> None:
         """Append what the tasks put there."""
-        files = [one.path for one in messages if isinstance(one, StagedFile)]
+        files = [one.path for one in messages if isinstance(one, StagedTask)]
         self._commit.commit(files, batch)
         self.drop()
 

@@ -18,11 +18,12 @@ from logstore.segments.rocketmq.messages.message import decode_message
 from logstore.segments.rocketmq.messages.message_draft import draft_message
 from logstore.segments.rocketmq.messages.properties import KEYS, encode_properties
 from logstore.segments.rocketmq.messages.system_flags import INNER_BATCH
-from logstore.segments.rocketmq.putting.put_result import PutMessageStatus
+from logstore.segments.rocketmq.putting.put_result import PutMessageStatus, PutResult
 from logstore.span import Span
 
 if TYPE_CHECKING:
     from logstore.segments.rocketmq.messages.message import Message
+    from logstore.segments.rocketmq.messages.message_batch import MessageBatchDraft
     from logstore.segments.rocketmq.store import RocketMQStore
 
 #: where messages are said to come from that no client sent
@@ -82,15 +83,33 @@ class RocketMQQueue:
                     ),
                     is_delivery=True,
                 )
-                if not result.is_ok:
-                    text = f"{self.topic}-{self.index}: {result.status.name}: {result.reason}"
-                    if result.status in _UNAVAILABLE:
-                        raise WriteFailedError(text)
-                    raise RejectedAppendError(text)
+                self._check(result)
                 next_offset = result.queue_offset + 1
         finally:
             self.store.dispatch()
         return AppendResult(base_offset, next_offset)
+
+    def append_batch(self, batch: MessageBatchDraft) -> AppendResult:
+        """
+        Put messages together and make them readable.
+
+        Raises:
+            RejectedAppendError: they cannot be messages; none of them stands.
+            WriteFailedError: the disk refused, or the store takes no messages.
+
+        """
+        base_offset = self.end_offset
+        self._check(self.store.put_batch(batch))
+        self.store.dispatch()
+        return AppendResult(base_offset, base_offset + batch.message_count)
+
+    def _check(self, result: PutResult) -> None:
+        if result.is_ok:
+            return
+        text = f"{self.topic}-{self.index}: {result.status.name}: {result.reason}"
+        if result.status in _UNAVAILABLE:
+            raise WriteFailedError(text)
+        raise RejectedAppendError(text)
 
     def read_records(self, offset: int, count_max: int) -> list[Record]:
         """
@@ -100,7 +119,7 @@ class RocketMQQueue:
             OffsetOutOfRangeError: the queue does not hold `offset`.
 
         """
-        return [_record_of(message) for message in self.messages(offset, count_max)]
+        return [record_of(message) for message in self.messages(offset, count_max)]
 
     def messages(self, queue_offset: int, count_max: int) -> list[Message]:
         """
@@ -168,7 +187,8 @@ def properties_text_of(record: Record) -> bytes:
     return encode_properties(found)
 
 
-def _record_of(message: Message) -> Record:
+def record_of(message: Message) -> Record:
+    """Return a message as a record."""
     properties = message.properties
     key = properties.get(KEYS)
     value = message.body if message.sys_flag & INNER_BATCH else message.plain_body()

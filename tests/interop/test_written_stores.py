@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 
+from logstore.compat.spark import store_commit
 from logstore.compat.spark.store_commit import StoreCommit
 from logstore.compat.spark.write_options import parse_write_options
 from logstore.tools.dev.kafka_peer import KafkaPeer
 from logstore.tools.dev.maven import PeerUnavailable
 from tests.compat.spark.test_row_batches import records_of
 from tests.compat.spark.test_writing import commit_to, staged_by
+from tests.interop.clients import settings
 from tests.interop.conftest import missing
 from tests.interop.rocketmq_sessions import start_real
 from tests.interop.test_convert import consumed, pulled
@@ -29,11 +32,35 @@ def rows_of(start: int, count: int) -> list[dict[str, Any]]:
     ]
 
 
+def headed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows with headers, most of them tags and a property."""
+    for number, row in enumerate(rows):
+        row["headers"] = [
+            {"key": "TAGS", "value": b"tag%d" % (number % 3)},
+            {"key": "from", "value": "K\u00f6ln".encode() if number % 5 else b"here"},
+        ][: number % 7]
+    return rows
+
+
+def headers_at(bootstrap: str, count: int) -> list[tuple[Any, ...]]:
+    """Return partition, offset and headers of so many records of topic t."""
+    consumer = Consumer(settings(bootstrap) | {"group.id": "h", "auto.offset.reset": "earliest"})
+    consumer.assign([TopicPartition("t", index, 0) for index in range(3)])
+    found: list[tuple[Any, ...]] = []
+    while len(found) < count:
+        messages = consumer.consume(count - len(found), timeout=20)
+        assert messages, f"{len(found)} of {count} records came"
+        found += [(one.partition(), one.offset(), one.headers() or []) for one in messages]
+    consumer.close()
+    return sorted(found)
+
+
 def test_a_real_kafka_serves_what_was_written(tmp_path: Path) -> None:
     """Packed by loops, and one by one after that; a job that failed in between left nothing."""
     store = tmp_path / "store"
     commit = commit_to(store)
-    commit.commit([staged_by(commit, rows_of(0, 9000))])
+    rows = headed(rows_of(0, 9000))
+    commit.commit([staged_by(commit, rows)])
     refused = [staged_by(commit, rows_of(9000, 20)), staged_by(commit, [{"value": bytes(2**21)}])]
     with pytest.raises(Exception, match=r"max\.message\.bytes"):
         commit.commit(refused)
@@ -51,22 +78,36 @@ def test_a_real_kafka_serves_what_was_written(tmp_path: Path) -> None:
         missing(str(reason))
     try:
         found = consumed(real.bootstrap, {("t", index): 0 for index in range(3)}, len(expected))
+        headers = headers_at(real.bootstrap, len(expected))
     finally:
         real.stop()
     assert [(*row[:3], *row[4:]) for row in found] == sorted(expected)
+    given = {row["value"]: [(one["key"], one["value"]) for one in row["headers"]] for row in rows}
+    values = {(index, offset): value for _, index, offset, _, value in expected}
+    for index, offset, one in headers:
+        assert one == given.get(values[index, offset] or b"", [])
 
 
-def test_a_real_rocketmq_serves_what_was_written(tmp_path: Path) -> None:
-    """With its own file sizes; its Java client pulls every message."""
+def test_a_real_rocketmq_serves_what_was_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With its own file sizes; packed by loops and put together, and one by one after that."""
     store = tmp_path / "store"
     given = {"path": str(store), "layout": "rocketmq", "partitions": "3"}
     commit = StoreCommit(parse_write_options(given))
-    rows = rows_of(0, 700)
-    commit.commit([staged_by(commit, rows)])
+    rows = headed(rows_of(0, 9000)) + headed(rows_of(9000, 50))
+    with monkeypatch.context() as patch:
+        patch.setattr(store_commit, "bulk_bytes_min", lambda: 0)
+        commit.commit([staged_by(commit, rows[:9000])])
+    commit.commit([staged_by(commit, rows[9000:])])
     real = start_real("5", tmp_path / "real", {}, store)
     try:
         found = pulled(real.bootstrap, ["t"])
+        by_key = real.mqadmin("queryMsgByKey", "-n", real.bootstrap, "-t", "t", "-k", "k13")
     finally:
         real.stop()
     told = sorted((len(row["value"]), zlib.crc32(row["value"])) for row in rows)
     assert sorted(row[-2:] for row in found) == told
+    # Its answer ends at 64.
+    lines = [line for line in by_key.splitlines() if line.startswith("7F000001")]
+    assert len(lines) == min(sum(row["key"] == b"k13" for row in rows), 64)

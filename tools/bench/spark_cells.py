@@ -215,11 +215,20 @@ class KafkaSource:
         }
 
 
+#: two headers a row: one of a few values, as tags are, and one of its own
+_HEADERS = """array(
+    named_struct('key', 'TAGS', 'value', binary(concat('tag', string(id % 7)))),
+    named_struct('key', 'trace', 'value', binary(string(id * 7919)))
+) as headers"""
+
+
 @attrs.frozen
 class WriteAll:
-    """Rows that Spark makes, written to a Kafka store that is made for them."""
+    """Rows that Spark makes, written to a store that is made for them."""
 
     name: str
+    layout: str = "kafka"
+    has_headers: bool = False
 
     def __call__(self, place: SparkPlace) -> Mapping[str, float]:
         """Return thousands of rows/s, and MB/s of values."""
@@ -229,8 +238,12 @@ class WriteAll:
 
         def seconds(row_count: int) -> float:
             rows = spark.range(row_count)
-            frame = rows.selectExpr("string(id) as key", f"repeat('x', {value_bytes}) as value")
+            columns = ["string(id) as key", f"repeat('x', {value_bytes}) as value"]
+            if self.has_headers:
+                columns.append(_HEADERS)
+            frame = rows.selectExpr(*columns)
             writer = frame.write.format("logstore").mode("append").option("topic", "written")
+            writer = writer.option("layout", self.layout)
             path = place.fresh("written")
             began = time.perf_counter()
             writer.option("partitions", _PARTITIONS).save(path)
@@ -417,6 +430,13 @@ CELLS = [
               Metric("rows", "thousand rows/s"), Metric("rate", "MB/s of values"))
         for name in _SHAPES
     ),
+    _cell("write", "with two headers, 100 B", WriteAll("100 B", has_headers=True),
+          Metric("rows", "thousand rows/s"), Metric("rate", "MB/s of values")),
+    _cell("write", "as messages, 100 B", WriteAll("100 B", "rocketmq"),
+          Metric("rows", "thousand rows/s"), Metric("rate", "MB/s of values")),
+    _cell("write", "as messages with tags and a property, 100 B",
+          WriteAll("100 B", "rocketmq", has_headers=True),
+          Metric("rows", "thousand rows/s"), Metric("rate", "MB/s of values")),
     _cell("verify", "1 KiB, two cores", verify_all, Metric("rate", "GB/s", _at_least(1))),
     _cell("stats", "1 KiB, two cores", measure_all, Metric("rate", "GB/s")),
     _cell("memory", "one task after the other", measure_memory,

@@ -14,11 +14,14 @@ from hypothesis import strategies as st
 from logstore.compat.spark import row_staging, store_commit
 from logstore.compat.spark.option_values import OptionError
 from logstore.compat.spark.partitioning import murmur2
-from logstore.compat.spark.row_batches import StagedBatch, is_plain, packed_rows
+from logstore.compat.spark.row_batches import StagedBatch, packed_rows
+from logstore.compat.spark.row_columns import RowColumns, is_packable
 from logstore.compat.spark.row_kernel import hash_keys
 from logstore.compat.spark.row_places import RowPlaces
 from logstore.compat.spark.row_rules import RowRules
-from logstore.compat.spark.row_staging import Staging, staged
+from logstore.compat.spark.row_staging import Staging
+from logstore.compat.spark.staged_file import StagedFile
+from logstore.errors import RejectedAppendError
 from logstore.os_host import system_host
 from logstore.partition import Record
 from logstore.segments.compiled.reused_memory import ReusedMemory
@@ -38,15 +41,22 @@ ROW = st.fixed_dictionaries(
         "value": st.none() | st.binary(max_size=200),
         "topic": st.sampled_from(["t", "u", "v"]),
         "partition": st.none() | st.integers(0, 2),
+        "headers": st.none()
+        | st.lists(
+            st.fixed_dictionaries({"key": st.text(max_size=5), "value": st.none() | st.binary()}),
+            max_size=3,
+        ),
         "timestamp": st.none()
         | st.integers(0, 10**12).map(lambda us: T + timedelta(microseconds=us)),
     }
 )
+HEADERS: Any = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 KINDS: dict[str, Any] = {
     "key": pa.binary(),
     "value": pa.binary(),
     "topic": pa.string(),
     "partition": pa.int32(),
+    "headers": HEADERS,
     "timestamp": pa.timestamp("us", tz="UTC"),
 }
 
@@ -65,7 +75,7 @@ def places_of(topic: str | None = None) -> RowPlaces:
 def packed(batch: Any, places: RowPlaces) -> dict[tuple[str, int], list[Record]]:
     """Return where the rows go, packed by loops."""
     found: dict[tuple[str, int], list[Record]] = {}
-    for place, one in packed_rows(batch, places, NOW_MS, ReusedMemory()):
+    for place, one in packed_rows(RowColumns.of(batch, NOW_MS), places, ReusedMemory()):
         records = one.records()
         assert len(records) == len(one)
         found.setdefault(place, []).extend(record._replace(offset=-1) for record in records)
@@ -98,7 +108,7 @@ def test_rows_are_the_same_as_one_by_one(rows: list[dict[str, Any]], start: int)
         if row["topic"] == "u" and row["partition"] == 2:
             row["partition"] = 1
     batch = batch_of(rows, **KINDS).slice(min(start, len(rows) - 1))
-    assert is_plain(batch)
+    assert is_packable(batch)
     assert packed(batch, places_of()) == one_by_one(batch, places_of())
 
 
@@ -141,14 +151,42 @@ def test_what_goes_nowhere_is_refused(rows: list[dict[str, Any]], message: str) 
             way(batch, places_of())
 
 
-def test_rows_with_headers_are_looked_at_one_by_one() -> None:
-    """And those whose times are of no zone."""
-    header = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+def test_headers_may_be_in_any_part_of_their_arrays() -> None:
+    """Of a slice; a row without any whose place in the arrays is not empty; wide lists."""
+    rows: list[dict[str, Any]] = [
+        {"value": b"a", "headers": [{"key": "h", "value": b"x"}] * number} for number in range(5)
+    ]
+    batch = batch_of(rows, value=pa.binary(), headers=HEADERS).slice(1)
+    found = one_by_one(batch, places_of("t"))
+    assert packed(batch, places_of("t")) == found
+    assert {len(record.headers) for part in found.values() for record in part} == {1, 2, 3, 4}
+
+    column = batch_of(rows[1:], value=pa.binary(), headers=HEADERS).column("headers")
+    mask = pa.array([False, True, False, False])
+    holed = pa.ListArray.from_arrays(column.offsets, column.values, mask=mask)
+    batch = pa.RecordBatch.from_arrays([batch.column("value"), holed], ["value", "headers"])
+    assert packed(batch, places_of("t")) == one_by_one(batch, places_of("t"))
+
+    wide = holed.cast(pa.large_list(HEADERS.value_type))
+    batch = pa.RecordBatch.from_arrays([batch.column("value"), wide], ["value", "headers"])
+    assert packed(batch, places_of("t")) == one_by_one(batch, places_of("t"))
+
+
+@pytest.mark.parametrize("headers", [[None], [{"key": None, "value": b"x"}]])
+def test_a_header_without_a_key_is_refused(headers: list[Any]) -> None:
+    """Among others that have one; but none of a row whose headers are null."""
     rows: list[dict[str, Any]] = [{"value": b"a", "headers": [{"key": "h", "value": b"x"}]}]
-    assert not is_plain(batch_of(rows, value=pa.binary(), headers=header))
-    assert is_plain(batch_of([{"value": b"a"}], value=pa.binary(), headers=header))
+    rows += [{"value": b"b", "headers": headers}]
+    batch = batch_of(rows, value=pa.binary(), headers=HEADERS)
+    for way in (packed, one_by_one):
+        with pytest.raises(RejectedAppendError, match="a header must have a key"):
+            way(batch, places_of("t"))
+
+
+def test_times_of_no_zone_are_looked_at_one_by_one() -> None:
+    """Python knows which zone this machine is in."""
     rows = [{"value": b"a", "timestamp": datetime(2024, 1, 1)}]
-    assert not is_plain(batch_of(rows, value=pa.binary(), timestamp=pa.timestamp("us")))
+    assert not is_packable(batch_of(rows, value=pa.binary(), timestamp=pa.timestamp("us")))
 
 
 def test_many_rows_are_stored_as_few_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,7 +194,7 @@ def test_many_rows_are_stored_as_few_are(tmp_path: Path, monkeypatch: pytest.Mon
     rows = [{"key": b"k%d" % (number % 91), "value": b"v%d" % number} for number in range(5000)]
     commit_one, commit_many = commit_to(tmp_path / "one"), commit_to(tmp_path / "many")
     file = staged_by(commit_many, rows)
-    assert all(isinstance(portion, StagedBatch) for _, portion in staged(file))
+    assert all(isinstance(portion, StagedBatch) for _, portion in StagedFile(file).portions())
     commit_many.commit([file])
     monkeypatch.setattr(row_staging, "_PACKED_ROWS_MIN", 1 << 30)
     commit_one.commit([staged_by(commit_one, rows)])
@@ -195,10 +233,10 @@ def test_a_job_of_batches_is_finished_where_it_stopped(
     module: Any = store_commit
     append, made = module._append_portion, iter(range(1000))
 
-    def dying(*given: Any) -> None:
+    def dying(*given: Any, **more: Any) -> None:
         if next(made) == 2:
             raise KeyboardInterrupt
-        append(*given)
+        append(*given, **more)
 
     with monkeypatch.context() as patch:
         patch.setattr(module, "_append_portion", dying)
