@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import attrs
 
+from logstore.compat.spark.planned_file import open_planned
 from logstore.compat.spark.read_ahead import ReadAhead, indexed_places
 from logstore.compat.spark.work_unit import WorkUnit
 from logstore.errors import CorruptEntryError
@@ -54,7 +55,7 @@ def count_unit(fs: FileSystem, unit: WorkUnit) -> Counted:
         CorruptEntryError: a header cannot be one; it names file and position.
 
     """
-    file = fs.open(unit.path, writable=False)
+    file = open_planned(fs, unit)
     try:
         places = indexed_places(fs, unit) if file.fileno() is not None else ()
         return _count(file, unit, places)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from logstore.compat.spark.offset_bounds import EARLIEST, LATEST, Bound
 from logstore.compat.spark.offset_ranges import OffsetRange, divided
 from logstore.compat.spark.options import ReadOptions
+from logstore.compat.spark.planned_file import number_of
 from logstore.compat.spark.predicates import INT64_MAX, Where
 from logstore.compat.spark.work_unit import AbortedSpan, WorkUnit
 from logstore.errors import CorruptFileError
@@ -197,14 +198,14 @@ def _segment_units(
     stop = segment.end_position if end >= segment.next_offset else segment.locate(end)
     if stop < segment.end_position and end < segment.next_offset:
         stop = _behind(segment, end, stop)
+    number = number_of(segment.path)
     while position < stop:
         following = stop
         if position + unit_bytes < stop:
             entry = segment.offset_index.first_from_position(position + unit_bytes)
             following = stop if entry is None or entry[1] >= stop else entry[1]
-        yield WorkUnit(
-            segment.path, partition.topic, partition.index, position, following, start, end, aborted
-        )
+        where = segment.path, partition.topic, partition.index, position, following
+        yield WorkUnit(*where, start, end, aborted, number)
         position = following
 
 

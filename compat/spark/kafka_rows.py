@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from logstore.compat.spark.columns import CORRUPT, HEADERS
 from logstore.compat.spark.constant_columns import ConstantColumns
+from logstore.compat.spark.planned_file import open_planned
 from logstore.compat.spark.predicates import Where
 from logstore.compat.spark.salvage import next_batch_position
 from logstore.compat.spark.time_window import wanted_ranges
@@ -66,7 +67,7 @@ class RowReader:
             CorruptEntryError: mode failfast, and a batch is damaged; it names file and position.
 
         """
-        file = self._fs.open(unit.path, writable=False)
+        file = open_planned(self._fs, unit)
         try:
             for position, end in wanted_ranges(file, unit, self._where, self._timestamp_slack_ms):
                 yield from self._read_range(file, unit, position, end)
@@ -83,6 +84,7 @@ class RowReader:
                     rows = rows_to_keep(columns, unit.aborted)
                     if rows is None or len(rows):
                         yield self._batch(columns, unit, rows)
+                return
             except CorruptEntryError as error:
                 if self._mode == _FAILFAST:
                     raise

@@ -29,7 +29,8 @@ class WorkUnit:
     """
     The batches in ``[position, end_position)`` of a ``.log``.
 
-    Of their records those in ``[start_offset, end_offset)`` are wanted.
+    Of their records those in ``[start_offset, end_offset)`` are wanted. `file_number` tells its
+    file from others of that name, 0 where none can; see :mod:`~logstore.compat.spark.planned_file`.
     """
 
     path: str
@@ -40,6 +41,7 @@ class WorkUnit:
     start_offset: int
     end_offset: int
     aborted: tuple[AbortedSpan, ...] = ()
+    file_number: int = 0
 
     @property
     def size_bytes(self) -> int:

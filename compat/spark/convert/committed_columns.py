@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from logstore.compat.spark.convert.damage import Damage
 from logstore.compat.spark.kafka_rows import rows_to_keep
+from logstore.compat.spark.planned_file import open_planned
 from logstore.compat.spark.salvage import next_batch_position
 from logstore.compat.spark.work_unit import WorkUnit
 from logstore.errors import CorruptEntryError
@@ -53,7 +54,7 @@ def committed_columns(
         is_checked=not is_measured or on_damage is not None,
         has_value_data=not is_measured,
     )
-    file = fs.open(unit.path, writable=False)
+    file = open_planned(fs, unit)
     try:
         for columns in _sound_columns(file, unit, selection, on_damage, begin):
             rows = rows_to_keep(columns, unit.aborted)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from logstore.compat.spark.planned_file import open_planned
 from logstore.compat.spark.predicates import Where
 from logstore.compat.spark.salvage import next_batch_position
 from logstore.compat.spark.time_window import wanted_ranges
@@ -25,7 +26,7 @@ _CERTAIN = -1
 
 def measure_kafka(fs: FileSystem, unit: WorkUnit, where: Where) -> PartitionStats:
     """Return what is in the unit between the times of `where`; damage is counted."""
-    file = fs.open(unit.path, writable=False)
+    file = open_planned(fs, unit)
     measure = _Measure(file, unit, where)
     try:
         for position, end in wanted_ranges(file, unit, where, _CERTAIN):
@@ -56,6 +57,7 @@ class _Measure:
                 for columns in self._columns(position, end):
                     position = columns.next_position
                     self._take(columns)
+                return
             except CorruptEntryError as error:
                 if position < error.position:  # what is whole in the step in front of it
                     for columns in self._columns(position, error.position):

@@ -8,6 +8,7 @@ import attrs
 import numpy as np
 
 from logstore.compat.spark.convert.committed_columns import committed_columns
+from logstore.compat.spark.planned_file import open_planned
 from logstore.compat.spark.work_unit import WorkUnit
 from logstore.host import File, FileSystem
 from logstore.segments.kafka.columns import RecordColumns
@@ -44,9 +45,9 @@ def _narrowed(fs: FileSystem, unit: WorkUnit, first: int, last: int) -> WorkUnit
     end = min(last + 1, unit.end_offset)
     if start >= end:
         return None
-    index = _index(fs, unit)
-    file = fs.open(unit.path, writable=False)
+    file = open_planned(fs, unit)
     try:
+        index = _index(fs, unit, file.path.removeprefix(unit.path))
         position = _first_position(file, unit, index, start)
         stop = _end_position(file, unit, index, position, end)
     finally:
@@ -58,9 +59,9 @@ def _narrowed(fs: FileSystem, unit: WorkUnit, first: int, last: int) -> WorkUnit
     )
 
 
-def _index(fs: FileSystem, unit: WorkUnit) -> np.ndarray:
+def _index(fs: FileSystem, unit: WorkUnit, suffix: str) -> np.ndarray:
     """Return the segment's offset index; one that is not there is empty."""
-    path = unit.path.removesuffix(".log") + ".index"
+    path = unit.path.removesuffix(".log") + ".index" + suffix
     if not fs.exists(path):
         return np.empty(0, dtype=_ENTRY)
     file = fs.open(path, writable=False)
