@@ -97,6 +97,9 @@ def test_offsets_choose_batches_and_records(folder: Path, logstore: CommandLine)
     refused = logstore("dump", "--offsets", "2-4", log_of(folder, 0))
     assert refused.exit_code == 2
     assert "'2-4' is no offset and no range FROM:TO" in refused.err
+    backward = logstore("dump", "--offsets", "4:2", log_of(folder, 0))
+    assert (backward.exit_code, backward.out) == (2, "")
+    assert "'4:2' ends before it begins" in backward.err
 
 
 def test_a_wrong_crc_is_said_and_passed(folder: Path, logstore: CommandLine) -> None:

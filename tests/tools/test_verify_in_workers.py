@@ -30,7 +30,7 @@ def travelled(values: list[ValueT]) -> list[ValueT]:
 
 def scan_pickled(
     fs: object, partitions: Sequence[Sequence[SegmentTask]], progress: object
-) -> Iterator[list[ScannedSegment]]:
+) -> Iterator[list[ScannedSegment | None]]:
     """Scan as Spark does: tasks and outcomes travel as pickles, and later ones are done first."""
     del fs, progress
     from logstore.tools.inspection.verification.spark_scans import scan_here
@@ -68,10 +68,12 @@ def test_what_a_scan_returns_does_not_grow_with_its_indexes(tmp_path: Path) -> N
 
     def scan_measured(
         fs: object, partitions: Sequence[Sequence[SegmentTask]], progress: object
-    ) -> Iterator[list[ScannedSegment]]:
+    ) -> Iterator[list[ScannedSegment | None]]:
         for scanned in scan_pickled(fs, partitions, progress):
             sizes.append(len(pickle.dumps(scanned)))
-            assert scanned[0].scan.batch_count == 1_000
+            (segment,) = scanned
+            assert segment is not None
+            assert segment.scan.batch_count == 1_000
             yield scanned
 
     assert list(check.findings(None, scan_measured)) == []

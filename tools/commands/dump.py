@@ -48,11 +48,16 @@ def offset_range(
     try:
         if not colon:
             return int(start), int(start) + 1
-        return int(start or 0), int(end or _OFFSET_END)
+        found = int(start or 0), int(end or _OFFSET_END)
     except ValueError:
         raise click.BadParameter(
             f"{value!r} is no offset and no range FROM:TO", ctx=ctx, param=param
         ) from None
+    if found[1] < found[0]:
+        raise click.BadParameter(
+            f"{value!r} ends before it begins; say FROM:TO", ctx=ctx, param=param
+        )
+    return found
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -60,7 +65,8 @@ def offset_range(
 @click.option("--files", metavar="FILE,...",
               help="More files, with commas between, as Kafka's tool has it.")  # fmt: skip
 @click.option("--records", "--print-data-log", "has_payload", is_flag=True,
-              help="Print every record with key, value and headers.")  # fmt: skip
+              help="Print every record with key, value and names of headers; with --json their "
+              "values, too.")  # fmt: skip
 @click.option("--deep-iteration", "has_records", is_flag=True,
               help="Print every record without key and value.")  # fmt: skip
 @click.option("--offsets-decoder", "decoder_name", flag_value="offsets",

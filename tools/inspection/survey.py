@@ -25,6 +25,8 @@ from logstore.tools.inspection.lock_holder import lock_holder
 from logstore.tools.inspection.stored_partition import StoredPartition, StoredSegment
 
 Progress = Callable[[int, int], None]
+#: how often a partition is looked at that a broker cleans, shortens or removes meanwhile
+_LOOKS_MAX = 5
 
 
 @attrs.frozen
@@ -130,6 +132,14 @@ def is_partition(entries: list[DirectoryEntry]) -> bool:
     )
 
 
+def holds_a_log(fs: FileSystem, directory: str) -> bool:
+    """Tell whether the files of one partition are in it, if it is still there."""
+    try:
+        return is_partition(fs.list_directory(directory))
+    except FileNotFoundError:
+        return False
+
+
 def log_starts(
     fs: FileSystem, directory: str, problems: list[Problem] | None = None
 ) -> dict[tuple[str, int], int]:
@@ -184,7 +194,7 @@ def _partition_paths(
             name = parse_directory_name(entry.name).topic
         except DirectoryNameError:
             name = entry.name
-            if is_skipped_directory(name) or not is_partition(fs.list_directory(path)):
+            if is_skipped_directory(name) or not holds_a_log(fs, path):
                 continue
         if topic is None or topic == name:
             found.append(path)
@@ -199,12 +209,14 @@ def _view_of(
     *,
     is_live: bool,
 ) -> PartitionView | None:
-    """Look at one partition; once more if a running broker took a file away meanwhile."""
-    for is_last_try in (False, True):
+    """Look at one partition; again if a broker took a file away meanwhile, None if all of it."""
+    for look in range(1, _LOOKS_MAX + 1):
         try:
             return _looked_at(fs, path, starts, problems, is_live=is_live)
         except FileNotFoundError as error:
-            if is_last_try:
+            if not fs.exists(path):  # its topic was deleted, or it has moved: that is no damage
+                return None
+            if look == _LOOKS_MAX:
                 problems.append(Problem(path, None, f"changes while it is read: {error}"))
         except OSError as error:
             problems.append(Problem(path, None, f"{error.strerror or error}"))

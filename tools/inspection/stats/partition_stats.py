@@ -28,7 +28,8 @@ class PartitionStats:
 
     An entry is what is stored as one: a batch of Kafka's, a message of RocketMQ's. Bytes of an
     entry of which only some records are wanted count in their share. `control_count` are
-    transaction markers, which are no records; `damaged_count` entries that could not be read.
+    transaction markers, which are no records; `damaged_count` entries that could not be read,
+    `gone_count` files that a broker had removed before they were.
     """
 
     record_count: int = 0
@@ -37,6 +38,7 @@ class PartitionStats:
     entry_count: int = 0
     control_count: int = 0
     damaged_count: int = 0
+    gone_count: int = 0
     first_offset: int | None = None
     last_offset: int | None = None
     first_ms: int | None = None
@@ -50,6 +52,11 @@ class PartitionStats:
     def size_bytes(self) -> int:
         """Bytes on disk."""
         return round(sum(packed.size_bytes for packed in self.codecs.values()))
+
+    @property
+    def distinct_key_count(self) -> int:
+        """How many keys differ: about, but never more than there are."""
+        return min(self.keys.count(), self.keyed_count)
 
     @property
     def unpacked_bytes(self) -> int:
@@ -90,6 +97,7 @@ class PartitionStats:
         self.entry_count += other.entry_count
         self.control_count += other.control_count
         self.damaged_count += other.damaged_count
+        self.gone_count += other.gone_count
         if other.first_offset is not None and other.last_offset is not None:
             self._reach_offsets(other.first_offset, other.last_offset)
         if other.first_ms is not None and other.last_ms is not None:

@@ -37,7 +37,7 @@ def topic_lines(found: TopicStats, entry: str, *, has_partitions: bool) -> Itera
 def _facts(stats: PartitionStats, entry: str) -> Iterator[tuple[str, str]]:
     nulls = f", {stats.null_count:,} with a null value" if stats.null_count else ""
     yield "records", f"{stats.record_count:,}{nulls}"
-    yield "keys", f"about {stats.keys.count():,} different in {stats.keyed_count:,} records"
+    yield "keys", f"about {stats.distinct_key_count:,} different in {stats.keyed_count:,} records"
     yield "bytes", _bytes(stats)
     sizes = stats.entry_sizes
     if sizes.largest is not None:
@@ -100,7 +100,7 @@ def _partition_table(found: TopicStats) -> list[str]:
             index,
             f"{stats.record_count:,}",
             f"{stats.size_bytes:,}",
-            f"{stats.keys.count():,}",
+            f"{stats.distinct_key_count:,}",
             "-" if stats.first_offset is None else f"{stats.first_offset:,}",
             "-" if stats.last_offset is None else f"{stats.last_offset:,}",
             "-" if stats.last_ms is None else iso_time(stats.last_ms),

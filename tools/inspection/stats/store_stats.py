@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 
@@ -14,9 +14,15 @@ from logstore.compat.spark.stores import file_system_of, open_for_reading, plan
 from logstore.compat.spark.work_unit import Unit, WorkUnit
 from logstore.compat.spark.worker_tasks import run_in_workers
 from logstore.host import FileSystem
+from logstore.segments.kafka.data_directory import LOCK_FILE
 from logstore.segments.rocketmq.store import RocketMQStore
+from logstore.tools.inspection.lock_holder import lock_holder
 from logstore.tools.inspection.stats.kafka_measure import measure_kafka
-from logstore.tools.inspection.stats.partition_stats import Measured, merge_into
+from logstore.tools.inspection.stats.partition_stats import (
+    Measured,
+    PartitionStats,
+    merge_into,
+)
 from logstore.tools.inspection.stats.rocketmq_measure import NOWHERE, measure_rocketmq
 
 if TYPE_CHECKING:
@@ -25,6 +31,9 @@ if TYPE_CHECKING:
     from logstore.partition import Store
 
 Progress = Callable[[int, int], None]
+Place: TypeAlias = tuple[str, int]
+#: how often a partition is measured at most that a broker cleans or shortens meanwhile
+_LOOKS_MAX = 4
 
 
 @attrs.frozen
@@ -77,10 +86,15 @@ class MeasureUnits:
 
 
 def measure(fs: FileSystem, unit: Unit, where: Where) -> Measured:
-    """Return what is in one unit."""
-    if isinstance(unit, WorkUnit):
-        return {(unit.topic, unit.partition): measure_kafka(fs, unit, where)}
-    return measure_rocketmq(fs, unit, where)
+    """Return what is in one unit; that its file is gone, if a broker has removed it."""
+    try:
+        if isinstance(unit, WorkUnit):
+            return {(unit.topic, unit.partition): measure_kafka(fs, unit, where)}
+        return measure_rocketmq(fs, unit, where)
+    except FileNotFoundError:
+        if not isinstance(unit, WorkUnit):
+            return {}  # what was too old has gone, and nothing came in its place
+        return {(unit.topic, unit.partition): PartitionStats(gone_count=1)}
 
 
 def measure_store(
@@ -99,10 +113,38 @@ def measure_store(
     if options.topics is not None:
         given["topics"] = ",".join(options.topics)
     read = parse_options(given)
+    found = _measured(options, read, spark, progress)
+    for _ in range(_LOOKS_MAX - 1):
+        again = _to_measure_again(found)
+        if not again:
+            break
+        later = _measured(options, read, spark, None, again)
+        kept = {place: one for place, one in found.measured.items() if place not in again}
+        found = attrs.evolve(later, measured={**kept, **later.measured})
+    lost = found.measured.pop(NOWHERE, None)
+    damaged_count = 0 if lost is None else lost.damaged_count
+    # What went at every look is told as what could not be read.
+    damaged_count += sum(one.gone_count for one in found.measured.values())
+    return attrs.evolve(found, damaged_count=damaged_count)
+
+
+def _measured(
+    options: StatsOptions,
+    read: ReadOptions,
+    spark: SparkSession | None,
+    progress: Progress | None,
+    only: set[Place] | None = None,
+) -> StoreStats:
+    """Measure the partitions `only`, or all that are asked for."""
     with open_for_reading(options.path) as store:
         units = plan(store, read, options.where)
         partitions = _partitions(store, read)
         layout = "rocketmq" if isinstance(store, RocketMQStore) else "kafka"
+    if only is not None:
+        chosen: list[Unit] = [
+            unit for unit in units if isinstance(unit, WorkUnit) and _place(unit) in only
+        ]
+        units = chosen
     found = Measured()
     work = MeasureUnits(options.path, options.where, sum(unit.size_bytes for unit in units))
     if spark is None:
@@ -110,9 +152,21 @@ def measure_store(
     else:
         for one in run_in_workers(spark, work, units, progress):
             merge_into(found, one)
-    lost = found.pop(NOWHERE, None)
-    damaged_count = 0 if lost is None else lost.damaged_count
-    return StoreStats(options.path, layout, partitions, found, damaged_count)
+    return StoreStats(options.path, layout, partitions, found, 0)
+
+
+def _place(unit: WorkUnit) -> Place:
+    return unit.topic, unit.partition
+
+
+def _to_measure_again(found: StoreStats) -> set[Place]:
+    """Return the partitions whose files changed, or may have changed, while they were read."""
+    is_live = found.layout == "kafka" and lock_holder(f"{found.path}/{LOCK_FILE}") is not None
+    return {
+        place
+        for place, one in found.measured.items()
+        if place != NOWHERE and (one.gone_count or (is_live and one.damaged_count))
+    }
 
 
 def _measure_here(

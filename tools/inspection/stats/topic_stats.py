@@ -85,7 +85,7 @@ def _content(stats: PartitionStats) -> dict[str, object]:
             for codec, packed in sorted(stats.codecs.items())
         },
         "recordsWithKey": stats.keyed_count,
-        "distinctKeys": stats.keys.count(),
+        "distinctKeys": stats.distinct_key_count,
         "nullValues": stats.null_count,
         "entries": stats.entry_count,
         "entryBytes": {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 
 import attrs
@@ -21,13 +21,14 @@ from logstore.segments.kafka.directory_name import (
 from logstore.segments.kafka.meta_properties import FILE_NAME as META_PROPERTIES
 from logstore.segments.kafka.meta_properties import MetaProperties
 from logstore.tools.inspection.lock_holder import lock_holder
-from logstore.tools.inspection.survey import is_partition, listed
-from logstore.tools.inspection.verification.finding import Finding
+from logstore.tools.inspection.survey import holds_a_log, is_partition, listed
+from logstore.tools.inspection.verification.finding import Finding, Severity
 from logstore.tools.inspection.verification.partition_check import (
     PartitionCheck,
     PartitionContext,
 )
 from logstore.tools.inspection.verification.scans import Progress, Scans, scan_on_threads
+from logstore.tools.inspection.verification.second_look import lasting_findings
 from logstore.tools.inspection.verification.segment_task import ScannedSegment
 from logstore.tools.inspection.verification.topic_ids import topic_id_findings
 from logstore.tools.inspection.verification.transactions import Coordinated
@@ -97,7 +98,8 @@ class DirectoryCheck:
                     f"{directory}: no meta.properties, no partition and no .log file is in it; "
                     "name a directory of Kafka's log.dirs, or of one partition, or a RocketMQ store"
                 )
-        self._surroundings = self._look_around(around, has_records=has_records)
+        self._around = around
+        self._surroundings = self._look_around(around, has_records)
 
     def _is_partition_name(self, name: str) -> bool:
         try:
@@ -105,9 +107,9 @@ class DirectoryCheck:
         except DirectoryNameError:
             if is_skipped_directory(name):
                 return name == METADATA_DIRECTORY
-            return is_partition(self.fs.list_directory(f"{self.directory}/{name}"))
+            return holds_a_log(self.fs, f"{self.directory}/{name}")
 
-    def _look_around(self, around: str, *, has_records: bool) -> _Surroundings:
+    def _look_around(self, around: str, has_records: bool) -> _Surroundings:
         tables: dict[str, dict[tuple[str, int], int]] = {}
         for name in (*_BOUNDED, checkpoints.CLEANER):
             path = f"{around}/{name}"
@@ -156,15 +158,56 @@ class DirectoryCheck:
         `scans` says where segments are scanned: on a few threads here, or in Spark's workers.
         """
         yield from self._early
-        checks = [self._check(root) for root in self._roots]
-        tasks = [check.tasks() for check in checks]
+        found = ((root, self._check_if_there(root)) for root in self._roots)
+        checks = [(root, check) for root, check in found if check is not None]
+        tasks = [check.tasks() for _, check in checks]
         segments = scans(self.fs, tasks, progress)
-        for root, check, scanned in zip(self._roots, checks, segments, strict=True):
-            yield from self._concluded(check, root, scanned)
+        for (root, check), scanned in zip(checks, segments, strict=True):
+            yield from self._settled(check, root, scanned)
         if not self.is_partition:
-            live = {root: one.place.topic for root, one in zip(self._roots, checks, strict=True)
-                    if one.place.is_live}  # fmt: skip
+            live = {root: one.place.topic for root, one in checks if one.place.is_live}
             yield from topic_id_findings(self.fs, self.directory, live)
+
+    def _settled(
+        self, check: PartitionCheck, root: str, scanned: list[ScannedSegment | None]
+    ) -> Iterable[Finding]:
+        """Return what is wrong with a partition; beside a broker that writes, what stays wrong."""
+        first = self._concluded_if_whole(check, root, scanned)
+        if first is not None and not self._surroundings.is_live:
+            return first
+        found = lasting_findings(first, lambda: self._looked_at_again(root))
+        if found is not None:
+            return found
+        text = "is not checked: its files change faster than they can be read"
+        return [Finding("unsettled", root or ".", text, severity=Severity.NOTE)]
+
+    def _looked_at_again(self, root: str) -> list[Finding] | None:
+        """Check a partition once more, by what the checkpoints say now; None as files went."""
+        self._surroundings = self._look_around(self._around, self._surroundings.has_records)
+        check = self._check_if_there(root)
+        if check is None:
+            return []
+        (scanned,) = scan_on_threads(self.fs, [check.tasks()], None)
+        return self._concluded_if_whole(check, root, scanned)
+
+    def _concluded_if_whole(
+        self, check: PartitionCheck, root: str, scanned: list[ScannedSegment | None]
+    ) -> list[Finding] | None:
+        """Return all findings of a partition; None where a file went while they were made."""
+        segments = [one for one in scanned if one is not None]
+        if len(segments) < len(scanned):
+            return None
+        try:
+            return list(self._concluded(check, root, segments))
+        except FileNotFoundError:
+            return None
+
+    def _check_if_there(self, root: str) -> PartitionCheck | None:
+        """Return the check of a partition; None if a broker has removed it."""
+        try:
+            return self._check(root)
+        except FileNotFoundError:
+            return None
 
     def _check(self, root: str) -> PartitionCheck:
         path = f"{self.directory}/{root}".rstrip("/")

@@ -34,25 +34,25 @@ class Scans(Protocol):
         partitions: Sequence[Sequence[SegmentTask]],
         progress: Progress | None,
         /,
-    ) -> Iterator[list[ScannedSegment]]:
-        """Yield what the scans of each partition found, both in the order given."""
+    ) -> Iterator[list[ScannedSegment | None]]:
+        """Yield what the scans of each partition found, both in the order given; None: gone."""
         ...
 
 
 def scan_on_threads(
     fs: FileSystem, partitions: Sequence[Sequence[SegmentTask]], progress: Progress | None
-) -> Iterator[list[ScannedSegment]]:
+) -> Iterator[list[ScannedSegment | None]]:
     """Scan on a few threads, not far ahead of what is asked for."""
     meter = _Meter(sum(task.size_bytes for tasks in partitions for task in tasks), progress)
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="verify") as pool:
-        pending: list[list[Future[ScannedSegment]]] = []
+        pending: list[list[Future[ScannedSegment | None]]] = []
         started = 0
         for place in range(len(partitions)):
             while started < len(partitions) and (
                 started <= place or sum(map(len, pending)) < _AHEAD
             ):
                 tasks = partitions[started]
-                pending.append([pool.submit(task.run, fs, meter.note) for task in tasks])
+                pending.append([pool.submit(task.run_if_there, fs, meter.note) for task in tasks])
                 started += 1
             yield [meter.wait(future) for future in pending.pop(0)]
 
@@ -70,7 +70,7 @@ class _Meter:
         with self._lock:
             self._done += size_bytes
 
-    def wait(self, future: Future[ScannedSegment]) -> ScannedSegment:
+    def wait(self, future: Future[ScannedSegment | None]) -> ScannedSegment | None:
         """Return the outcome, telling meanwhile how far all is."""
         while True:
             try:

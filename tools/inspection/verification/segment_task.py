@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import attrs
 
-from logstore.host import FileSystem
+from logstore.host import File, FileSystem
 from logstore.segments.kafka.segment_files import LOG, offset_file_name
 from logstore.tools.inspection.verification.indexes import (
     IndexVerdict,
@@ -49,8 +49,23 @@ class SegmentTask:
     has_records: bool
     size_bytes: int
 
+    def run_if_there(self, fs: FileSystem, note: Callable[[int], None]) -> ScannedSegment | None:
+        """Make the pass; None if a broker has removed the segment, or its topic."""
+        try:
+            return self.run(fs, note)
+        except FileNotFoundError:
+            return None
+
     def run(self, fs: FileSystem, note: Callable[[int], None]) -> ScannedSegment:
         """Make the pass; `note` is told how many more bytes are done. Raises OSError."""
+        path = f"{self.directory}/{offset_file_name(self.base_offset, LOG)}"
+        file = fs.open(path, writable=False)
+        try:
+            return self._scanned(fs, file, note)
+        finally:
+            file.close()
+
+    def _scanned(self, fs: FileSystem, file: File, note: Callable[[int], None]) -> ScannedSegment:
         offsets = read_index(fs, self.directory, self.base_offset)
         times = read_time_index(fs, self.directory, self.base_offset)
         request = ScanRequest(
@@ -61,15 +76,10 @@ class SegmentTask:
             snapshots=self.snapshots,
             has_records=self.has_records,
         )
-        path = f"{self.directory}/{offset_file_name(self.base_offset, LOG)}"
-        file = fs.open(path, writable=False)
-        try:
-            scan = scan_segment(file, request, note)
+        scan = scan_segment(file, request, note)
+        verdict = judged(SegmentIndexes(offsets, times, scan, is_active=self.is_active))
+        if verdict.is_wrong:  # to say how, all that it leads to must be known
+            scan = scan_segment(file, attrs.evolve(request, has_landmarks=True))
             verdict = judged(SegmentIndexes(offsets, times, scan, is_active=self.is_active))
-            if verdict.is_wrong:  # to say how, all that it leads to must be known
-                scan = scan_segment(file, attrs.evolve(request, has_landmarks=True))
-                verdict = judged(SegmentIndexes(offsets, times, scan, is_active=self.is_active))
-        finally:
-            file.close()
         slim = attrs.evolve(scan, at_position={}, at_offset={})
         return ScannedSegment(slim, verdict, self.is_active)

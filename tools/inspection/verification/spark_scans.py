@@ -32,8 +32,8 @@ class SparkScans:
         fs: FileSystem,
         partitions: Sequence[Sequence[SegmentTask]],
         progress: Progress | None,
-    ) -> Iterator[list[ScannedSegment]]:
-        """Yield what the scans of each partition found, both in the order given."""
+    ) -> Iterator[list[ScannedSegment | None]]:
+        """Yield what the scans of each partition found, both in the order given; None: gone."""
         del fs  # each worker has its own
         total = sum(task.size_bytes for tasks in partitions for task in tasks)
         before = 0
@@ -50,10 +50,10 @@ class SparkScans:
             before += sum(task.size_bytes for task in pieces)
 
 
-def scan_here(tasks: list[SegmentTask]) -> list[ScannedSegment]:
+def scan_here(tasks: list[SegmentTask]) -> list[ScannedSegment | None]:
     """Scan segments in this process."""
     fs = PassingFileSystem()
-    return [task.run(fs, _ignore) for task in tasks]
+    return [task.run_if_there(fs, _ignore) for task in tasks]
 
 
 def _ignore(size_bytes: int) -> None:

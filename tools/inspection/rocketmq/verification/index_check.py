@@ -301,6 +301,8 @@ class IndexCheck:
         is_harmless: bool = False,
     ) -> None:
         is_young = file == len(self.paths) - 1 and not self.store.was_clean
+        if is_young and self.store.process is not None:
+            return  # a broker is writing to it: entries come between the looks at file and log
         rest = "; the next start makes this file anew" if is_young else f"; {_REMEDY}"
         text += "" if is_harmless else rest
         severity = Severity.NOTE if is_young or is_harmless else Severity.DAMAGE
