@@ -13,6 +13,7 @@ from logstore.compat.spark.rocketmq_plan import wanted_queues
 from logstore.compat.spark.stores import file_system_of, open_for_reading, plan
 from logstore.compat.spark.work_unit import Unit, WorkUnit
 from logstore.compat.spark.worker_tasks import run_in_workers
+from logstore.errors import MissingSegmentError
 from logstore.host import FileSystem
 from logstore.segments.kafka.data_directory import LOCK_FILE
 from logstore.segments.rocketmq.store import RocketMQStore
@@ -91,7 +92,7 @@ def measure(fs: FileSystem, unit: Unit, where: Where) -> Measured:
         if isinstance(unit, WorkUnit):
             return {(unit.topic, unit.partition): measure_kafka(fs, unit, where)}
         return measure_rocketmq(fs, unit, where)
-    except FileNotFoundError:
+    except (FileNotFoundError, MissingSegmentError):
         if not isinstance(unit, WorkUnit):
             return {}  # what was too old has gone, and nothing came in its place
         return {(unit.topic, unit.partition): PartitionStats(gone_count=1)}
