@@ -90,7 +90,7 @@ def recognise_layout(host: Host, directory: str, names: Iterable[str] | None = N
             return layout
     raise ForeignDirectoryError(
         f"{directory}: no store of a known layout ({', '.join(asked)}); name a directory that a "
-        "broker wrote, or say which layout it has"
+        "broker wrote, all of it and not one partition, or say which layout it has"
     )
 
 

@@ -17,11 +17,12 @@ _CHOICES = ("subscribe", "topics", "subscribePattern", "assign")
 
 @attrs.frozen
 class TopicChoice:
-    """What is wanted; where nothing is chosen, all but internal topics are."""
+    """What is wanted; where nothing is chosen, all but internal topics are. `option` said so."""
 
     topics: frozenset[str] | None = None
     pattern: re.Pattern[str] | None = None
     assigned: frozenset[tuple[str, int]] | None = None
+    option: str = "assign"
 
     @property
     def is_by_name(self) -> bool:
@@ -49,8 +50,7 @@ class TopicChoice:
         named = self.topics or {topic for topic, _ in self.assigned or ()}
         missing = sorted(topic for topic in named if topic not in stored)
         if missing:
-            name = "subscribe" if self.topics else "assign"
-            raise OptionError(name, ",".join(missing), "is not in the store")
+            raise OptionError(self.option, ",".join(missing), "is not in the store")
 
 
 def topic_choice(options: Options) -> TopicChoice:
@@ -69,13 +69,13 @@ def topic_choice(options: Options) -> TopicChoice:
     name = given[0]
     text = text_of(options, name) or ""
     if name == "assign":
-        return TopicChoice(assigned=_assigned(text))
+        return TopicChoice(assigned=_assigned(text), option=name)
     if name == "subscribePattern":
-        return TopicChoice(pattern=_pattern(text))
+        return TopicChoice(pattern=_pattern(text), option=name)
     topics = frozenset(part.strip() for part in text.split(",") if part.strip())
     if not topics:
         raise OptionError(name, text, "names no topic")
-    return TopicChoice(topics)
+    return TopicChoice(topics, option=name)
 
 
 def _pattern(text: str) -> re.Pattern[str]:

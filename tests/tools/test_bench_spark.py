@@ -29,6 +29,8 @@ WANTED = {
     ("convert", "1 KiB", "back"): ">= 300 MB/s to Kafka, two cores",
     ("convert", "1 KiB", "there-times"): ">= 1.8 x one core, to RocketMQ",
     ("convert", "1 KiB", "back-times"): ">= 1.8 x one core, to Kafka",
+    ("kafka-sink", "keys and values, 100 B", "times"): ">= 1 x Spark's Kafka sink",
+    ("kafka-sink", "keys and values, 1 KiB", "times"): ">= 1 x Spark's Kafka sink",
     ("verify", "1 KiB, two cores", "rate"): ">= 1 GB/s",
     ("memory", "one task after the other", "there"): "< 400 MB to RocketMQ",
     ("memory", "one task after the other", "back"): "< 400 MB to Kafka",

@@ -196,5 +196,5 @@ def test_what_is_not_there_is_said(store: Path, tmp_path: Path, logstore: Comman
     place = logstore("stats", tmp_path)
 
     assert (topic.exit_code, place.exit_code) == (1, 1)
-    assert "'bills' is not in the store" in topic.err
+    assert "option topics: 'bills' is not in the store" in topic.err
     assert str(tmp_path) in place.err

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 #: the cells that need a broker and another Spark
-PEER_SCENARIO = "kafka-source"
+PEER_SCENARIOS = ("kafka-source", "kafka-sink")
 #: what is read before anything is timed: the JVM has compiled its loops, and workers theirs
 _WARM_BYTES = 100_000_000
 #: the same of a partition, where a broker serves the records
@@ -223,6 +223,27 @@ _HEADERS = """array(
 
 
 @attrs.frozen
+class KafkaSink:
+    """Keys and values to a store, beside Spark's own Kafka sink at a real broker."""
+
+    name: str
+
+    def __call__(self, place: SparkPlace) -> Mapping[str, float]:
+        """Return thousands of rows/s of both, and how many times as fast ours is."""
+        from logstore.tools.bench.spark_peer import compare_writes
+
+        value_bytes = _SHAPES[self.name].record_bytes
+        count = min(place.size_bytes, _WRITTEN_BYTES) // value_bytes
+        seconds = compare_writes(place.fresh("kafka-sink"), value_bytes, count, _PARTITIONS)
+        place.fresh("kafka-sink")
+        return {
+            "ours": count / seconds["ours"] / 1e3,
+            "theirs": count / seconds["theirs"] / 1e3,
+            "times": seconds["theirs"] / seconds["ours"],
+        }
+
+
+@attrs.frozen
 class WriteAll:
     """Rows that Spark makes, written to a store that is made for them."""
 
@@ -411,7 +432,7 @@ CELLS = [
           Metric("records", "M records/s", _at_least(5)),
           Metric("ready", "M records/s of ready batches")),
     *(
-        _cell(PEER_SCENARIO, f"every column, {name}", KafkaSource(name),
+        _cell("kafka-source", f"every column, {name}", KafkaSource(name),
               Metric("ours", "MB/s"), Metric("theirs", "MB/s of Spark's Kafka source"),
               Metric("times", "x Spark's Kafka source", _at_least(times)))
         for name, times in (("100 B", 2), ("1 KiB", 1))
@@ -437,6 +458,13 @@ CELLS = [
     _cell("write", "as messages with tags and a property, 100 B",
           WriteAll("100 B", "rocketmq", has_headers=True),
           Metric("rows", "thousand rows/s"), Metric("rate", "MB/s of values")),
+    *(
+        _cell("kafka-sink", f"keys and values, {name}", KafkaSink(name),
+              Metric("ours", "thousand rows/s"),
+              Metric("theirs", "thousand rows/s of Spark's Kafka sink"),
+              Metric("times", "x Spark's Kafka sink", _at_least(1)))
+        for name in _SHAPES
+    ),
     _cell("verify", "1 KiB, two cores", verify_all, Metric("rate", "GB/s", _at_least(1))),
     _cell("stats", "1 KiB, two cores", measure_all, Metric("rate", "GB/s")),
     _cell("memory", "one task after the other", measure_memory,

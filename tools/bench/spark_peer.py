@@ -1,5 +1,5 @@
 """
-A Spark that has a Kafka source, and a real broker for it to read from: what ours is held against.
+A Spark that has a Kafka source and sink, and a real broker: what ours is held against.
 
 The newest Spark may not have its Kafka package yet, so pyspark of :data:`SPARK_VERSION` is put
 beside the installed one, by pip, and the package's jars come through Maven; both once, below
@@ -12,7 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import orjson
@@ -45,15 +45,36 @@ def compare(
     packages, jars = spark_packages(), kafka_jars()
     copy = served_copy(directory, f"{place}/served")
     with KafkaPeer(VERSION_4, f"{place}/broker", as_is=copy, jvm=_BROKER_JVM) as kafka:
-        command = [
-            *(sys.executable, "-m", "logstore.tools.bench.spark_versus"),
-            *(directory, kafka.bootstrap, TOPIC, str(core_count), ",".join(jars)),
-            first_offsets(directory, warm_count),
-        ]
-        path = os.pathsep.join([packages, os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
-        environment = {**os.environ, "PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable}
-        environment.pop("SPARK_HOME", None)
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        ending = first_offsets(directory, warm_count)
+        given = directory, kafka.bootstrap, TOPIC, str(core_count), ",".join(jars), ending
+        return _told_by("logstore.tools.bench.spark_versus", given, packages)
+
+
+def compare_writes(
+    place: str, value_bytes: int, row_count: int, partition_count: int
+) -> Mapping[str, float]:
+    """
+    Return how many seconds our writer and Spark's own Kafka sink need for the same rows.
+
+    Raises:
+        PeerUnavailable: no Java, no Maven, or something cannot be fetched; it says which.
+
+    """
+    packages, jars = spark_packages(), kafka_jars()
+    settings = {"num.partitions": partition_count}
+    with KafkaPeer(VERSION_4, f"{place}/broker", settings=settings, jvm=_BROKER_JVM) as kafka:
+        given = place, kafka.bootstrap, str(partition_count), ",".join(jars)
+        sizes = str(value_bytes), str(row_count)
+        return _told_by("logstore.tools.bench.spark_sinks", (*given, *sizes), packages)
+
+
+def _told_by(module: str, arguments: Sequence[str], packages: str) -> Mapping[str, float]:
+    """Return what a module prints that runs with the pyspark in `packages`."""
+    path = os.pathsep.join([packages, os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+    environment = {**os.environ, "PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable}
+    environment.pop("SPARK_HOME", None)
+    command = [sys.executable, "-m", module, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     if done.returncode:
         raise PeerUnavailable(
             f"Spark {SPARK_VERSION} could not be measured:\n{done.stderr[-_TOLD_CHARACTERS:]}"

@@ -49,14 +49,14 @@ Examples:
 )
 @click.option("-s", "--scenario", "scenarios", multiple=True, metavar="NAME",
               help="Only these; repeatable, or with commas: read, kafka-source, count, window, "
-              "convert, write, verify, stats, memory, plan.")  # fmt: skip
+              "convert, write, kafka-sink, verify, stats, memory, plan.")  # fmt: skip
 @click.option("--gigabytes", type=click.FloatRange(0.01), default=10.0, show_default=True,
               help="Size of a store; there are two.")  # fmt: skip
 @click.option("--rounds", type=click.IntRange(1), default=ROUNDS, show_default=True)
 @click.option("--json", "json_file", type=click.File("wb"), help="Write every sample there too.")
 @click.option("--dir", "directory", type=click.Path(exists=True), help="Where data goes meanwhile.")
 @click.option("--no-kafka-source", "is_alone", is_flag=True,
-              help="No broker and no other Spark: without Spark's own Kafka source.")  # fmt: skip
+              help="No broker, no other Spark: without Spark's own source and sink.")  # fmt: skip
 @click.option("--check", is_flag=True, help="Exit with 1 where a bar is missed.")
 def spark(
     scenarios: tuple[str, ...],
@@ -76,19 +76,20 @@ def spark(
     what ours is held against, so that the JVM has compiled its loops; then both take two turns, and
     the mean of two is shown.
 
-    Spark's own Kafka source is measured beside ours: with the Spark that has one (fetched once by
-    pip and Maven), and a real Kafka 4.3 that serves the same records.
+    Spark's own Kafka source and sink are measured beside ours: with the Spark that has them
+    (fetched once by pip and Maven), and a real Kafka 4.3 that serves the same records, or takes the
+    same rows.
     """
     if importlib.util.find_spec("pyspark") is None:
         raise click.ClickException("Spark is missing: pip install 'logstore-segments[spark]'")
-    from logstore.tools.bench.spark_cells import PEER_SCENARIO, SparkPlace
+    from logstore.tools.bench.spark_cells import PEER_SCENARIOS, SparkPlace
 
     cells = _cells_of([name for text in scenarios for name in text.split(",")])
     stderr = Console(stderr=True)
-    is_wanted = any(cell.scenario == PEER_SCENARIO for cell in cells)
-    left_out = _reason_without_peer(is_alone=is_alone) if is_wanted else None
+    beside = {cell.scenario for cell in cells if cell.scenario in PEER_SCENARIOS}
+    left_out = _reason_without_peer(is_alone=is_alone) if beside else None
     if left_out is not None:
-        cells = [cell for cell in cells if cell.scenario != PEER_SCENARIO]
+        cells = [cell for cell in cells if cell.scenario not in beside]
     with tempfile.TemporaryDirectory(prefix="logstore-bench-", dir=directory) as folder:
         place = SparkPlace(folder, int(gigabytes * _GB))
         outcome = measure(
@@ -102,7 +103,7 @@ def spark(
     console.print(f"{found['cpus']} CPUs ({found['model']}), {gigabytes:g} GB a store\n")
     console.print(table(outcome, (SUBJECT,)), highlight=False)
     if left_out is not None:
-        console.print(f"left out: {PEER_SCENARIO}: {left_out}", highlight=False)
+        console.print(f"left out: {', '.join(sorted(beside))}: {left_out}", highlight=False)
     if check and outcome.missed:
         sys.exit(1)
 

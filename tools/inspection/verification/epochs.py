@@ -62,8 +62,8 @@ def epoch_findings(
     for (epoch, offset), end in zip(log.runs, ends, strict=False):
         if _is_forgotten_deletion(epoch, offset, entries, log):
             text = (
-                f"says nothing of the offsets before {entries[0][1]}: they were deleted, and a "
-                f"crash let the log start at {log.start_offset} again"
+                f"says nothing of the offsets before {entries[0][1]}: they were deleted after "
+                f"{log.start_offset} was noted as the log's start, as it is once a minute"
             )
             yield Finding("epochs", LEADER_EPOCHS, text, None, offset, Severity.NOTE)
             continue
