@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from logstore.compat.spark.planned_file import open_planned
+from logstore.compat.spark.planned_file import opened
 from logstore.compat.spark.read_ahead import ReadAhead, indexed_places
 from logstore.compat.spark.work_unit import WorkUnit
 from logstore.errors import CorruptEntryError
@@ -55,16 +55,15 @@ def count_unit(fs: FileSystem, unit: WorkUnit) -> Counted:
         CorruptEntryError: a header cannot be one; it names file and position.
 
     """
-    file = open_planned(fs, unit)
-    try:
-        places = indexed_places(fs, unit) if file.fileno() is not None else ()
-        return _count(file, unit, places)
-    finally:
-        file.close()
-
-
-def _count(file: File, unit: WorkUnit, places: Sequence[int]) -> Counted:
     counted = Counted()
+    with opened(fs, unit) as parts:
+        for file, part in parts:
+            places = indexed_places(fs, part) if file.fileno() is not None else ()
+            _count(file, part, places, counted)
+    return counted
+
+
+def _count(file: File, unit: WorkUnit, places: Sequence[int], counted: Counted) -> None:
     position, window, window_start = unit.position, b"", 0
     ahead = ReadAhead(file, unit.position, unit.end_position, places, HEADER_BYTES)
     read_bytes = _WINDOW_BYTES
@@ -93,7 +92,6 @@ def _count(file: File, unit: WorkUnit, places: Sequence[int]) -> Counted:
         position += size_bytes
         ahead.look(position, size_bytes)
         read_bytes = _WINDOW_BYTES if size_bytes < _SMALL_BATCH_BYTES else HEADER_BYTES
-    return counted
 
 
 def _is_aborted(unit: WorkUnit, producer_id: int, base_offset: int) -> bool:

@@ -198,14 +198,15 @@ def _segment_units(
     stop = segment.end_position if end >= segment.next_offset else segment.locate(end)
     if stop < segment.end_position and end < segment.next_offset:
         stop = _behind(segment, end, stop)
-    number = number_of(segment.path)
+    number, begin = number_of(segment.path), position
     while position < stop:
         following = stop
         if position + unit_bytes < stop:
             entry = segment.offset_index.first_from_position(position + unit_bytes)
             following = stop if entry is None or entry[1] >= stop else entry[1]
         where = segment.path, partition.topic, partition.index, position, following
-        yield WorkUnit(*where, start, end, aborted, number)
+        is_alone = (position, following) == (begin, stop)
+        yield WorkUnit(*where, start, end, aborted, number, is_alone)
         position = following
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from logstore.compat.spark.columns import CORRUPT, HEADERS
 from logstore.compat.spark.constant_columns import ConstantColumns
-from logstore.compat.spark.planned_file import open_planned
+from logstore.compat.spark.planned_file import opened
 from logstore.compat.spark.predicates import Where
 from logstore.compat.spark.salvage import next_batch_position
 from logstore.compat.spark.time_window import wanted_ranges
@@ -67,12 +67,10 @@ class RowReader:
             CorruptEntryError: mode failfast, and a batch is damaged; it names file and position.
 
         """
-        file = open_planned(self._fs, unit)
-        try:
-            for position, end in wanted_ranges(file, unit, self._where, self._timestamp_slack_ms):
-                yield from self._read_range(file, unit, position, end)
-        finally:
-            file.close()
+        with opened(self._fs, unit) as parts:
+            for file, part in parts:
+                for span in wanted_ranges(file, part, self._where, self._timestamp_slack_ms):
+                    yield from self._read_range(file, part, *span)
 
     def _read_range(self, file: File, unit: WorkUnit, position: int, end: int) -> Iterator[Any]:
         while position < end:

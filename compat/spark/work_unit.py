@@ -42,6 +42,8 @@ class WorkUnit:
     end_offset: int
     aborted: tuple[AbortedSpan, ...] = ()
     file_number: int = 0
+    #: whether offsets alone tell what it holds: no other unit is of the same segment
+    is_alone: bool = False
 
     @property
     def size_bytes(self) -> int:

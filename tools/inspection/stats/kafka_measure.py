@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from logstore.compat.spark.planned_file import open_planned
+from logstore.compat.spark.planned_file import opened
 from logstore.compat.spark.predicates import Where
 from logstore.compat.spark.salvage import next_batch_position
 from logstore.compat.spark.time_window import wanted_ranges
@@ -26,19 +26,18 @@ _CERTAIN = -1
 
 def measure_kafka(fs: FileSystem, unit: WorkUnit, where: Where) -> PartitionStats:
     """Return what is in the unit between the times of `where`; damage is counted."""
-    file = open_planned(fs, unit)
-    measure = _Measure(file, unit, where)
-    try:
-        for position, end in wanted_ranges(file, unit, where, _CERTAIN):
-            measure.take_range(position, end)
-    finally:
-        file.close()
-    return measure.stats
+    stats = PartitionStats()
+    with opened(fs, unit) as parts:
+        for file, part in parts:
+            measure = _Measure(file, part, where, stats)
+            for position, end in wanted_ranges(file, part, where, _CERTAIN):
+                measure.take_range(position, end)
+    return stats
 
 
 class _Measure:
-    def __init__(self, file: File, unit: WorkUnit, where: Where) -> None:
-        self.stats = PartitionStats()
+    def __init__(self, file: File, unit: WorkUnit, where: Where, stats: PartitionStats) -> None:
+        self.stats = stats
         self._file = file
         self._unit = unit
         self._where = where
