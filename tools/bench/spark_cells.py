@@ -437,6 +437,13 @@ CELLS = [
               Metric("times", "x Spark's Kafka source", _at_least(times)))
         for name, times in (("100 B", 2), ("1 KiB", 1))
     ),
+    *(
+        _cell("kafka-sink", f"keys and values, {name}", KafkaSink(name),
+              Metric("ours", "thousand rows/s"),
+              Metric("theirs", "thousand rows/s of Spark's Kafka sink"),
+              Metric("times", "x Spark's Kafka sink", _at_least(1)))
+        for name in _SHAPES
+    ),
     _cell("count", "by topic and partition", count_all, Metric("seconds", "s", _below(5))),
     _cell("window", "a minute of a day", read_window, Metric("share", "% read", _below(1))),
     _cell("convert", "1 KiB", convert_both_ways,
@@ -458,13 +465,6 @@ CELLS = [
     _cell("write", "as messages with tags and a property, 100 B",
           WriteAll("100 B", "rocketmq", has_headers=True),
           Metric("rows", "thousand rows/s"), Metric("rate", "MB/s of values")),
-    *(
-        _cell("kafka-sink", f"keys and values, {name}", KafkaSink(name),
-              Metric("ours", "thousand rows/s"),
-              Metric("theirs", "thousand rows/s of Spark's Kafka sink"),
-              Metric("times", "x Spark's Kafka sink", _at_least(1)))
-        for name in _SHAPES
-    ),
     _cell("verify", "1 KiB, two cores", verify_all, Metric("rate", "GB/s", _at_least(1))),
     _cell("stats", "1 KiB, two cores", measure_all, Metric("rate", "GB/s")),
     _cell("memory", "one task after the other", measure_memory,

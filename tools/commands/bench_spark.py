@@ -48,8 +48,8 @@ Examples:
 """,
 )
 @click.option("-s", "--scenario", "scenarios", multiple=True, metavar="NAME",
-              help="Only these; repeatable, or with commas: read, kafka-source, count, window, "
-              "convert, write, kafka-sink, verify, stats, memory, plan.")  # fmt: skip
+              help="Only these; repeatable, or with commas: read, kafka-source, kafka-sink, "
+              "count, window, convert, write, verify, stats, memory, plan.")  # fmt: skip
 @click.option("--gigabytes", type=click.FloatRange(0.01), default=10.0, show_default=True,
               help="Size of a store; there are two.")  # fmt: skip
 @click.option("--rounds", type=click.IntRange(1), default=ROUNDS, show_default=True)

@@ -16,6 +16,7 @@ from logstore.compat.spark.convert.message_packing import MessageBatch
 from logstore.compat.spark.convert.plain_messages import PlainMessages, plain_messages
 from logstore.compat.spark.convert.restored_messages import RestoredBatch
 from logstore.compat.spark.convert.topic_names import rocketmq_name
+from logstore.compat.spark.planned_file import open_planned
 from logstore.compat.spark.stores import file_system_of
 from logstore.compat.spark.work_unit import WorkUnit
 from logstore.segments.compiled.reused_memory import ReusedMemory
@@ -52,7 +53,7 @@ class MessageReader:
         topic = rocketmq_name(unit.topic)
         begin = unit.position, unit.start_offset
         if self._kept.is_empty:  # no record was a message that has more than it says
-            file = self._fs.open(unit.path, writable=False)
+            file = open_planned(self._fs, unit)
             is_checked = not is_measured or on_damage is not None
             try:
                 for plain in plain_messages(
