@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from logstore.compat.spark.offset_bounds import EARLIEST, LATEST, Bound
 from logstore.compat.spark.offset_ranges import OffsetRange, divided
 from logstore.compat.spark.options import ReadOptions
-from logstore.compat.spark.planned_file import number_of
+from logstore.compat.spark.planned_file import stamp_of
 from logstore.compat.spark.predicates import INT64_MAX, Where
 from logstore.compat.spark.work_unit import AbortedSpan, WorkUnit
 from logstore.errors import CorruptFileError
@@ -198,7 +198,7 @@ def _segment_units(
     stop = segment.end_position if end >= segment.next_offset else segment.locate(end)
     if stop < segment.end_position and end < segment.next_offset:
         stop = _behind(segment, end, stop)
-    number, begin = number_of(segment.path), position
+    stamp, begin = stamp_of(segment.path), position
     while position < stop:
         following = stop
         if position + unit_bytes < stop:
@@ -206,7 +206,7 @@ def _segment_units(
             following = stop if entry is None or entry[1] >= stop else entry[1]
         where = segment.path, partition.topic, partition.index, position, following
         is_alone = (position, following) == (begin, stop)
-        yield WorkUnit(*where, start, end, aborted, number, is_alone)
+        yield WorkUnit(*where, start, end, aborted, stamp, is_alone)
         position = following
 
 

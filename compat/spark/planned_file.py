@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from logstore.compat.spark.work_unit import FileStamp, WorkUnit
 from logstore.errors import CorruptEntryError, MissingSegmentError
 from logstore.segments.kafka.batch_walk import walk_batches
 
 if TYPE_CHECKING:
-    from logstore.compat.spark.work_unit import WorkUnit
     from logstore.host import File, FileSystem
 
 _DELETED = ".deleted"
@@ -30,12 +30,12 @@ _SEGMENT = re.compile(r"(\d{20})\.log(\.swap)?")
 _LOOKS_MAX = 20
 
 
-def number_of(path: str) -> int:
-    """Return the number that a file of this machine has whatever it is called, 0 of others."""
+def stamp_of(path: str) -> FileStamp | None:
+    """Return the stamp of a file of this machine, None of others."""
     try:
-        return os.stat(path).st_ino
+        return FileStamp.of(os.stat(path))
     except OSError:
-        return 0
+        return None
 
 
 @contextmanager
@@ -87,8 +87,9 @@ def open_planned(fs: FileSystem, unit: WorkUnit) -> File:
 
 def _is_planned(file: File, unit: WorkUnit) -> bool:
     descriptor = file.fileno()
-    if descriptor is not None and unit.file_number not in (0, os.fstat(descriptor).st_ino):
-        return False
+    if descriptor is not None and unit.stamp is not None:
+        found = FileStamp.of(os.fstat(descriptor))
+        return unit.stamp.is_same(found) and found.size_bytes >= unit.end_position
     return file.size() >= unit.end_position
 
 
@@ -119,7 +120,7 @@ def _moved(unit: WorkUnit, file: File) -> WorkUnit:
     except CorruptEntryError:
         end_position = file.size()  # who decodes it says what is wrong
     return attrs.evolve(
-        unit, path=file.path, position=position, end_position=end_position, file_number=0
+        unit, path=file.path, position=position, end_position=end_position, stamp=None
     )
 
 

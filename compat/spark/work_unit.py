@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TypeVar
 
 import attrs
@@ -25,12 +26,37 @@ class AbortedSpan:
 
 
 @attrs.frozen
+class FileStamp:
+    """What a file of this machine has whatever it is called: its number, size, and time in ns."""
+
+    number: int
+    size_bytes: int
+    modified_ns: int
+
+    @classmethod
+    def of(cls, found: os.stat_result) -> FileStamp:
+        """Return the stamp of a file."""
+        return cls(found.st_ino, found.st_size, found.st_mtime_ns)
+
+    def is_same(self, other: FileStamp) -> bool:
+        """
+        Tell whether both are of one file, which may have grown.
+
+        Some file systems draw numbers anew. And what compaction makes has the time of what it
+        replaces, but only where nothing was removed its size, and then the same places.
+        """
+        if self.number == other.number:
+            return True
+        return (self.size_bytes, self.modified_ns) == (other.size_bytes, other.modified_ns)
+
+
+@attrs.frozen
 class WorkUnit:
     """
     The batches in ``[position, end_position)`` of a ``.log``.
 
-    Of their records those in ``[start_offset, end_offset)`` are wanted. `file_number` tells its
-    file from others of that name, 0 where none can; see :mod:`~logstore.compat.spark.planned_file`.
+    Of their records those in ``[start_offset, end_offset)`` are wanted. `stamp` tells its file
+    from others of that name, None where nothing can.
     """
 
     path: str
@@ -41,7 +67,7 @@ class WorkUnit:
     start_offset: int
     end_offset: int
     aborted: tuple[AbortedSpan, ...] = ()
-    file_number: int = 0
+    stamp: FileStamp | None = None
     #: whether offsets alone tell what it holds: no other unit is of the same segment
     is_alone: bool = False
 

@@ -150,6 +150,19 @@ def test_only_a_unit_that_has_its_segment_alone_can_be_looked_for(tmp_path: Path
 
 
 @READERS
+def test_numbers_that_a_file_system_draws_anew_do_no_harm(read: Reading, tmp_path: Path) -> None:
+    """Size and time say that it is the same file; of a copy that is enough."""
+    log = filled(tmp_path / "store", 20)
+    (unit,) = units_of(tmp_path / "store", {})
+    before = read(unit)
+    shutil.copy2(log, f"{log}.new")
+    Path(f"{log}.new").rename(log)
+    assert unit.stamp is not None
+    assert unit.stamp.number != log.stat().st_ino
+    assert read(attrs.evolve(unit, is_alone=False)) == before
+
+
+@READERS
 def test_a_segment_without_a_number_is_known_by_its_size(read: Reading, tmp_path: Path) -> None:
     """As those of URLs: one that is shorter is another."""
     log = filled(tmp_path / "store", 20)
