@@ -27,8 +27,8 @@ from logstore.segments.rocketmq.columns.record_scan import IndexEntries, RecordS
 from logstore.segments.rocketmq.messages.dispatch_request import SCHEDULE_TOPIC, DispatchRequest
 from logstore.segments.rocketmq.messages.host_address import HostAddress
 from logstore.segments.rocketmq.messages.message import decode_message
-from logstore.segments.rocketmq.messages.message_batch import MessageBatchDraft
-from logstore.segments.rocketmq.messages.message_draft import MessageEntry, draft_message
+from logstore.segments.rocketmq.messages.message_batch import MessageBatchDraft, batch_model
+from logstore.segments.rocketmq.messages.message_draft import MessageEntry
 from logstore.segments.rocketmq.messages.message_layout import BLANK_BYTES
 from logstore.segments.rocketmq.queue import RocketMQQueue, properties_text_of, record_of
 
@@ -69,27 +69,12 @@ class StagedDraft(MessageBatchDraft):
 
     def __init__(self, place: Place, staged: StagedMessages, *, has_tag_keys: bool) -> None:
         topic, queue_id = place
-        super().__init__(
-            draft_message(
-                topic=topic,
-                body=b"",
-                queue_id=queue_id,
-                properties_text=b"",
-                born_timestamp_ms=0,
-                born_host=_NOBODY,
-                store_host=_NOBODY,
-            )
-        )
+        super().__init__(batch_model(topic, queue_id, _NOBODY))
         self.message_count = len(staged)
         self.size_bytes = len(staged.data)
         self._staged = staged
         self._has_tag_keys = has_tag_keys
         self._scan: RecordScan | None = None
-
-    @property
-    def body_size_bytes(self) -> int:
-        """How long the bodies are at most; none is longer than a message may be."""
-        return self.size_bytes // self.message_count
 
     def stamped(self, base_offset: int) -> MessageEntry:
         """
@@ -135,7 +120,7 @@ def takes_together(queue: RocketMQQueue, messages: StagedMessages) -> bool:
     size_bytes = len(messages.data)
     return (
         size_bytes <= log.file_size_bytes - BLANK_BYTES
-        and (size_bytes <= rules.message_size_bytes_max or len(messages) == 1)
+        and size_bytes <= rules.message_size_bytes_max
         and not rules.has_property_crc
         and not rules.multi_dispatch.is_enabled
         and queue.topic != SCHEDULE_TOPIC

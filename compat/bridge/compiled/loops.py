@@ -32,8 +32,8 @@ from logstore.segments.kafka.record_batch import (
 )
 from logstore.segments.rocketmq.columns.record_scan import IndexEntries
 from logstore.segments.rocketmq.messages.dispatch_request import DispatchRequest
-from logstore.segments.rocketmq.messages.message_batch import MessageBatchDraft
-from logstore.segments.rocketmq.messages.message_draft import MessageEntry, draft_message
+from logstore.segments.rocketmq.messages.message_batch import MessageBatchDraft, batch_model
+from logstore.segments.rocketmq.messages.message_draft import MessageEntry
 from logstore.segments.rocketmq.messages.message_layout import FIXED_FIELDS
 from logstore.segments.rocketmq.queues.consume_queue_unit import UNIT_BYTES
 
@@ -77,17 +77,7 @@ class CompiledRunDraft(MessageBatchDraft):
         table: NDArray[np.int64],
         sizes: tuple[int, int, int],
     ) -> None:
-        super().__init__(
-            draft_message(
-                topic=topic,
-                body=b"",
-                queue_id=queue_id,
-                properties_text=b"",
-                born_timestamp_ms=0,
-                born_host=host,
-                store_host=host,
-            )
-        )
+        super().__init__(batch_model(topic, queue_id, host))
         count = len(table)
         self.has_rests = False
         self.message_count = count

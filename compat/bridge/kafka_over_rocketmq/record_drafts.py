@@ -13,7 +13,11 @@ from logstore.segments.kafka.record import Record
 from logstore.segments.kafka.record_run import Row
 from logstore.segments.rocketmq.messages.batch_columns import BatchColumns
 from logstore.segments.rocketmq.messages.host_address import HostAddress
-from logstore.segments.rocketmq.messages.message_batch import MessageBatchDraft, with_property_crc
+from logstore.segments.rocketmq.messages.message_batch import (
+    MessageBatchDraft,
+    batch_model,
+    with_property_crc,
+)
 from logstore.segments.rocketmq.messages.message_draft import (
     MessageDraft,
     MessageEntry,
@@ -37,17 +41,7 @@ class RecordRunDraft(MessageBatchDraft):
     __slots__ = ("born_timestamps_ms", "has_rests")
 
     def __init__(self, topic: str, queue_id: int, host: HostAddress) -> None:
-        super().__init__(
-            draft_message(
-                topic=topic,
-                body=b"",
-                queue_id=queue_id,
-                properties_text=b"",
-                born_timestamp_ms=0,
-                born_host=host,
-                store_host=host,
-            )
-        )
+        super().__init__(batch_model(topic, queue_id, host))
         self.born_timestamps_ms: list[int] = []
         #: whether a property of one holds what messages have no place for
         self.has_rests = False

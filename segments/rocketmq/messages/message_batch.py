@@ -349,6 +349,19 @@ class MessageBatchDraft(CommitLogDraft):
         return codes
 
 
+def batch_model(topic: str, queue_id: int, host: HostAddress) -> MessageDraft:
+    """Return what messages share that no client sent: all are born and stored at `host`."""
+    return draft_message(
+        topic=topic,
+        body=b"",
+        queue_id=queue_id,
+        properties_text=b"",
+        born_timestamp_ms=0,
+        born_host=host,
+        store_host=host,
+    )
+
+
 def draft_batch(
     *,
     topic: str,

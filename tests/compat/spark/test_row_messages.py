@@ -248,6 +248,18 @@ def test_a_store_that_wants_more_gets_them_one_by_one(
     opened.close()
 
 
+def test_a_value_may_be_as_long_as_a_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its record is longer then: it is put by itself, and nothing of it is refused."""
+    in_bulk(monkeypatch)
+    commit = commit_to(tmp_path / "store", "rocketmq", **{"set.maxMessageSize": "300000"})
+    rows = [{"value": b"x" * (300_000 if number == 7 else 3)} for number in range(5000)]
+    commit.commit([staged_by(commit, rows)])
+    found = [len(value or b"") for part in stored(tmp_path / "store", "rocketmq") for value in part]
+    assert sorted(found) == [3] * 4999 + [300_000]
+
+
 def test_a_job_of_messages_is_finished_where_it_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
