@@ -278,6 +278,21 @@ def test_hanging_transactions_are_told_from_open_ones(
     assert "which is not here" in lines[0]["reason"]
 
 
+@pytest.mark.parametrize("has_metadata", [True, False])
+def test_who_sees_a_part_of_the_coordinators_says_so(
+    tmp_path: Path, logstore: CommandLine, *, has_metadata: bool
+) -> None:
+    """What another of log.dirs may know does not hang: nobody is told to abort it by hand."""
+    data = copy_of_data("transactions-4.3", tmp_path)
+    if not has_metadata:
+        shutil.rmtree(data / "__cluster_metadata-0")
+    partition = (data / "__transaction_state-0").rename(data / "__transaction_state-3")
+    next(partition.glob("*.log")).write_bytes(b"")
+    lines = logstore("verify", "--json", data / "transactions-0").json_lines
+    assert [line["kind"] for line in lines] == ["open-transaction"] * 2
+    assert all("only a part of __transaction_state is here" in line["reason"] for line in lines)
+
+
 def test_aborted_transactions_must_be_in_their_index(tmp_path: Path, logstore: CommandLine) -> None:
     """A lost index, a changed first offset and an entry too many are told."""
     folder = copy_of_data("kafka-4.3", tmp_path) / "transactions-0"

@@ -19,9 +19,9 @@ from logstore.tools.inspection.batch_walk import walk_batches
 from logstore.tools.inspection.verification.transactions import Coordinated
 
 
-def read_coordinators(fs: FileSystem, directories: list[str]) -> Coordinated:
+def read_coordinators(fs: FileSystem, directories: list[str], *, is_all: bool) -> Coordinated:
     """
-    Return by producer id the transactional id and the last value, of the partitions of the topic.
+    Return what stands in these partitions of the topic; `is_all` says that there are no others.
 
     What cannot be read is passed over: that it is damaged is said where it is verified.
     """
@@ -33,7 +33,8 @@ def read_coordinators(fs: FileSystem, directories: list[str]) -> Coordinated:
                     _read_log(fs, f"{directory}/{entry.name}", by_name)
                 except LogStoreError:
                     continue
-    return {value.producer_id: (name, value) for name, value in by_name.items()}
+    found = {value.producer_id: (name, value) for name, value in by_name.items()}
+    return Coordinated(found, is_all)
 
 
 def _read_log(fs: FileSystem, path: str, by_name: dict[str, TransactionLogValue]) -> None:

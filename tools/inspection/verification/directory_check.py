@@ -22,6 +22,7 @@ from logstore.segments.kafka.meta_properties import FILE_NAME as META_PROPERTIES
 from logstore.segments.kafka.meta_properties import MetaProperties
 from logstore.tools.inspection.lock_holder import lock_holder
 from logstore.tools.inspection.survey import holds_a_log, is_partition, listed
+from logstore.tools.inspection.verification.cluster_topics import cluster_topics
 from logstore.tools.inspection.verification.finding import Finding, Severity
 from logstore.tools.inspection.verification.partition_check import (
     PartitionCheck,
@@ -137,17 +138,20 @@ class DirectoryCheck:
         )
 
     def _coordinated(self, around: str) -> Coordinated | None:
-        folders = [
-            f"{around}/{entry.name}"
+        folders = {
+            entry.name.rpartition("-")[2]: f"{around}/{entry.name}"
             for entry in self.fs.list_directory(around)
             if entry.is_directory and entry.name.rpartition("-")[0] == _COORDINATORS
-        ]
+        }
         if not folders:
             return None
         # Only with an open transaction, and it brings all that groups write along.
         from logstore.tools.inspection.verification.coordinators import read_coordinators
 
-        return read_coordinators(self.fs, folders)
+        topic = cluster_topics(self.fs, around).get(_COORDINATORS)
+        wanted = range(len(folders)) if topic is None else topic.partitions
+        is_all = all(str(index) in folders for index in wanted)
+        return read_coordinators(self.fs, [*folders.values()], is_all=is_all)
 
     def findings(
         self, progress: Progress | None = None, scans: Scans = scan_on_threads

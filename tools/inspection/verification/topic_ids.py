@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from logstore.errors import CorruptFileError, LogStoreError
+from logstore.errors import CorruptFileError
 from logstore.host import FileSystem
 from logstore.segments.kafka.kafka_uuid import uuid_to_text
 from logstore.segments.kafka.partition_metadata import FILE_NAME, PartitionMetadata
+from logstore.tools.inspection.verification.cluster_topics import cluster_topics
 from logstore.tools.inspection.verification.finding import Finding
 
 
@@ -29,7 +30,7 @@ def topic_id_findings(
             continue
         if found is not None:
             ids[root] = found.topic_id
-    known = _ids_of_cluster(fs, directory)
+    known = {name: one.topic_id for name, one in cluster_topics(fs, directory).items()}
     for root, topic_id in ids.items():
         expected, by = known.get(topics[root]), "the cluster's metadata"
         if expected is None:
@@ -42,22 +43,3 @@ def topic_id_findings(
                 "takes the partition for one of another topic"
             )
             yield Finding("topic-id", f"{root}/{FILE_NAME}", text)
-
-
-def _ids_of_cluster(fs: FileSystem, directory: str) -> dict[str, bytes]:
-    """Return the topics' ids by name; none where there is no metadata log that can be read."""
-    from logstore.segments.kafka.cluster_metadata.metadata_log import DIRECTORY, MetadataLog
-    from logstore.segments.kafka.cluster_metadata.release import parse_release
-
-    if not fs.exists(f"{directory}/{DIRECTORY}"):
-        return {}
-    import attrs
-
-    from logstore.os_host import system_host
-
-    host = attrs.evolve(system_host(), fs=fs)
-    try:
-        log = MetadataLog(host, directory, -1, release=parse_release("4.3"), is_writable=False)
-    except (LogStoreError, OSError):
-        return {}
-    return {topic.name: topic.topic_id for topic in log.image.topics_by_id.values()}

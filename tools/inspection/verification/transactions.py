@@ -23,14 +23,25 @@ from logstore.tools.inspection.times import iso_time
 from logstore.tools.inspection.verification.finding import Finding, Severity
 from logstore.tools.inspection.verification.producer_fold import Aborted, Begun
 
-#: by producer id: what its coordinator wrote last, and its transactional id
-Coordinated = Mapping[int, tuple[str, TransactionLogValue]]
 _UNFINISHED = (
     TransactionStatus.ONGOING,
     TransactionStatus.PREPARE_COMMIT,
     TransactionStatus.PREPARE_ABORT,
     TransactionStatus.PREPARE_EPOCH_FENCE,
 )
+
+
+@attrs.frozen
+class Coordinated:
+    """
+    What coordinators wrote last of each producer, by its id: the transactional id, and that.
+
+    `is_all` says that every partition of their topic is here. Where some are in other directories
+    or on other nodes, one that is not known here may be known there.
+    """
+
+    by_producer: Mapping[int, tuple[str, TransactionLogValue]]
+    is_all: bool = True
 
 
 @attrs.frozen
@@ -181,11 +192,19 @@ def _fate(
             ),
             False,
         )
-    known = coordinated.get(begun.producer_id)
+    known = coordinated.by_producer.get(begun.producer_id)
     remedy = (
         "it hangs and must be aborted by hand: kafka-transactions.sh abort --topic "
         f"{topic} --partition {partition} --start-offset {begun.offset}"
     )
+    if known is None and not coordinated.is_all:
+        return (
+            (
+                "no coordinator here knows that producer, but only a part of __transaction_state "
+                "is here: look where the rest is, in the node's other log.dirs or on other nodes"
+            ),
+            False,
+        )
     if known is None:
         return f"no coordinator knows that producer: {remedy}", True
     name, value = known
