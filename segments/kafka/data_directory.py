@@ -12,6 +12,7 @@ from collections.abc import Callable
 from logstore.errors import CorruptFileError, ForeignDirectoryError, LockedError
 from logstore.host import Host, Lock
 from logstore.segments.kafka.directory_name import (
+    METADATA_DIRECTORY,
     DirectoryNameError,
     PartitionDirectory,
     Role,
@@ -54,6 +55,10 @@ class DataDirectory:
         self.futures: list[PartitionDirectory] = []
         self._lock: Lock | None = None
         self._check()
+        #: whether somebody has used the directory, and keeps the cluster's metadata elsewhere
+        self.lacks_metadata = host.fs.exists(f"{path}/{META_PROPERTIES}") and not host.fs.exists(
+            f"{path}/{METADATA_DIRECTORY}"
+        )
         if is_writable:
             self._take_lock()
         try:

@@ -24,8 +24,10 @@ from logstore.errors import LogStoreError
 
 DIRECTORY_NAME_BYTES_MAX = 255
 TOPIC_NAME_LENGTH_MAX = 249
+#: where the metadata log of the cluster is, in one of the node's directories
+METADATA_DIRECTORY = "__cluster_metadata-0"
 #: Directories beside the partitions that hold something else. Kafka itself stumbles over the last.
-SKIPPED_DIRECTORIES = ("__cluster_metadata-0", "remote-log-index-cache", "lost+found")
+SKIPPED_DIRECTORIES = (METADATA_DIRECTORY, "remote-log-index-cache", "lost+found")
 
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]+")
 _MARKED = re.compile(r"(\S+)-(\S+)\.(\S+)-(?:delete|future|stray)")

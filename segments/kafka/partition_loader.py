@@ -170,13 +170,13 @@ class PartitionLoader:
             topic_id = metadata.topic_id_of(name, known) or random_uuid(self.host.rng)
             settings = metadata.settings_of(name) | former.get(name, {})
             topics[name] = topic = Topic(name, topic_id, settings)
+            topic.known_count = metadata.partition_count_of(name)
             config = config_of(topic)
-            for place in places:
-                if place not in gone:
-                    key = (name, place.partition)
-                    start, durable = log_starts.get(key, 0), recovery_points.get(key, 0)
-                    point = None if is_trusted else durable
-                    found.append(Stored(topic, place.partition, config, point, start, durable))
+            for place in (one for one in places if one not in gone):
+                key = (name, place.partition)
+                start, durable = log_starts.get(key, 0), recovery_points.get(key, 0)
+                point = None if is_trusted else durable
+                found.append(Stored(topic, place.partition, config, point, start, durable))
         if directory.is_writable:
             missing = self._missing(metadata, config_of, topics, found)
             self.made_anew = bool(missing)
@@ -217,6 +217,8 @@ class PartitionLoader:
         there by somebody, and is taken in. Kafka sets either aside (``-stray``).
         """
         if self.was_clean or not self.directory.is_writable or not metadata.were_there:
+            return False
+        if self.directory.lacks_metadata:  # the node's metadata may be in another directory
             return False
         if metadata.has_partition(place.topic, place.partition):
             return False

@@ -22,6 +22,7 @@ from logstore.segments.kafka.cluster_metadata.cluster_metadata import ClusterMet
 from logstore.segments.kafka.cluster_metadata.release import NEWEST, MetadataVersion
 from logstore.segments.kafka.config import LogConfig, parse_topic_configs
 from logstore.segments.kafka.data_directory import DataDirectory, is_known_directory
+from logstore.segments.kafka.directory_name import METADATA_DIRECTORY
 from logstore.segments.kafka.kafka_uuid import random_uuid
 from logstore.segments.kafka.log_starts import LogStarts
 from logstore.segments.kafka.meta_properties import FILE_NAME as META_PROPERTIES
@@ -151,6 +152,8 @@ class KafkaStore:
             if self.options.is_writable:
                 meta = self._data_directory.meta
                 is_zookeepers = meta is not None and meta.version == 0
+                if topics and self._data_directory.lacks_metadata and not is_zookeepers:
+                    self._warn_of_others()
                 self.metadata.adopt(topics, is_put_off=is_zookeepers)
                 if not is_zookeepers:
                     remove_settings(self.host.fs, self.directory)
@@ -167,6 +170,15 @@ class KafkaStore:
             # A log may end below its old recovery point now. What is appended there is not durable,
             # and after another power loss it must be looked at.
             self.write_checkpoints()
+
+    def _warn_of_others(self) -> None:
+        """Say what follows if the node has more directories than this one."""
+        _log.warning(
+            "%s: has partitions, and no metadata of the cluster: they are made anew of what is "
+            "here. If it is one of several log.dirs, the node starts on all of them again only "
+            "after you remove %s/%s",
+            self.directory, self.directory, METADATA_DIRECTORY,
+        )  # fmt: skip
 
     def lead_anew(self) -> None:
         """
@@ -227,7 +239,7 @@ class KafkaStore:
             WriteFailedError, OSError: the disk refused; the topic is as it was.
 
         """
-        start = len(topic.partitions)
+        start = topic.partition_count
         self._grow(topic, partition_count, lambda: self.metadata.add_partitions(topic, start))
 
     @contextmanager
@@ -258,7 +270,7 @@ class KafkaStore:
     def _grow(self, topic: Topic, partition_count: int, say: Callable[[], None]) -> None:
         """Create partitions, `say` so, or undo it all."""
         config = self.config_of(topic)  # settings are checked before anything stands on disk
-        count = len(topic.partitions)
+        count = topic.partition_count
         try:
             for index in range(count, partition_count):
                 topic.partitions[index] = self._loader.create(topic, index, config)

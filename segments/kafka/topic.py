@@ -20,13 +20,20 @@ class Topic:
     One topic of a store.
 
     `topic_id` is the 16 bytes of its UUID; `settings` are the topic configs set by somebody, by
-    Kafka's names; `partitions` by number.
+    Kafka's names; `partitions` by number. Some may be missing, of a topic whose others are in
+    another of ``log.dirs`` or on another node: the cluster knows of the first `known_count`.
     """
 
     name: str
     topic_id: bytes
     settings: dict[str, str] = attrs.field(factory=dict[str, str])
     partitions: dict[int, KafkaPartition] = attrs.field(factory=dict[int, KafkaPartition])
+    known_count: int = 0
+
+    @property
+    def partition_count(self) -> int:
+        """How many partitions the topic has, with those that are not here."""
+        return max(self.known_count, max(self.partitions, default=-1) + 1)
 
 
 def load_settings(fs: FileSystem, directory: str) -> dict[str, dict[str, str]]:

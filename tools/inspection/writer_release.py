@@ -14,6 +14,7 @@ import attrs
 
 from logstore.errors import LogStoreError
 from logstore.host import FileSystem, read_file
+from logstore.segments.kafka.directory_name import METADATA_DIRECTORY
 from logstore.segments.kafka.internal_topics.codec import MessageError, decode_message
 from logstore.segments.kafka.internal_topics.schema import Int16, Message
 from logstore.segments.kafka.java_properties import PropertiesError, parse_properties
@@ -21,7 +22,6 @@ from logstore.segments.kafka.record import CorruptRecordError, decode_records
 from logstore.tools.inspection.batch_walk import walk_batches
 
 _META_PROPERTIES = "meta.properties"
-_METADATA_DIRECTORY = "__cluster_metadata-0"
 _FEATURE = "metadata.version"
 #: the level of 4.0-IV0
 _LEVEL_OF_4 = 22
@@ -82,7 +82,7 @@ def _metadata_level(fs: FileSystem, folder: str) -> int | None:
 def _metadata_files(fs: FileSystem, folder: str) -> list[str]:
     """Return the files that may tell, best first: newest snapshot, oldest log, bootstrap."""
     found: list[str] = []
-    metadata = f"{folder}/{_METADATA_DIRECTORY}"
+    metadata = f"{folder}/{METADATA_DIRECTORY}"
     if fs.exists(metadata):
         names = [entry.name for entry in fs.list_directory(metadata) if not entry.is_directory]
         found += [f"{metadata}/{name}" for name in names if name.endswith(".checkpoint")][::-1]

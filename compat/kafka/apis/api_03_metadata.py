@@ -5,7 +5,8 @@ Metadata (3): versions 0-13. Which topics there are and where to find them.
 * a topic that is not there is created if the request (v4) and ``auto.create.topics.enable`` allow
   it; as with Kafka the answer to that is 3, and the topic is there when the client asks again
 * 3 unknown, 17 not a name that a topic can have, 100 unknown id
-* nodes that are down are not told; a partition that nobody can lead has an error (5) and no leader
+* nodes that are down are not told; a partition that nobody can lead has an error (5) and no leader,
+  also one that is not in this directory, but in another of ``log.dirs`` or on another node
 * v0: replicas that are down are not told, and are the partition's error (9)
 * v1: rack, controller, internal topics; v2: cluster id; v3: throttle time; v5: offline replicas
 * v7: leader epoch; v8: authorized operations (of the cluster until v10, see DescribeCluster)
@@ -52,6 +53,7 @@ _TOPICS_BY_ID_FROM = 12
 _NO_ID = bytes(16)
 _NO_NAME: bytes = b""
 _NO_CONTROLLER = -1
+_NO_EPOCH = -1
 #: what may be done with a topic is not told where it has no name to ask about
 _WITHOUT_OPERATIONS = (ErrorCode.UNKNOWN_TOPIC_ID,)
 _PARTITION = struct.Struct(">hii")  # error, index, leader
@@ -294,16 +296,19 @@ def _write_topic(writer: Writer, found: _Answered, version: int, places: _Places
         writer.count(0)
         return
     partitions = topic.partitions
-    writer.count(len(partitions))
+    # All that are here, as a rule; clients count what they are told, so none is left out.
+    count = topic.partition_count
+    writer.count(count)
     pieces = writer.pieces
-    for index in sorted(partitions):
-        placement = places.placement(topic, index)
-        leader = placement.leader
+    for index in range(count):
+        placement, partition = places.placement(topic, index), partitions.get(index)
+        leader = NOBODY if partition is None else placement.leader
         error = ErrorCode.LEADER_NOT_AVAILABLE if leader == NOBODY else ErrorCode.NONE
         if version == 0 and not error and places.told(placement) != placement:
             error = ErrorCode.REPLICA_NOT_AVAILABLE
         if version >= 7:
-            head = _PARTITION_V7.pack(error, index, leader, partitions[index].leader_epoch)
+            epoch = _NO_EPOCH if partition is None else partition.leader_epoch
+            head = _PARTITION_V7.pack(error, index, leader, epoch)
         else:
             head = _PARTITION.pack(error, index, leader)
         pieces.append(head + places.written(placement))

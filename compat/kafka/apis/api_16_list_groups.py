@@ -87,6 +87,6 @@ def _in_order(
     topic = broker.topics.get(GROUPS_TOPIC)
     if topic is None:
         return groups
-    ordered = groups_in_order((group.group_id for group in all_groups), len(topic.partitions))
+    ordered = groups_in_order((group.group_id for group in all_groups), topic.partition_count)
     places = {group_id: place for place, group_id in enumerate(ordered)}
     return sorted(groups, key=lambda group: places[group.group_id])

@@ -52,7 +52,7 @@ def handle(
                 raise RefusedRequestError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
             topic = _check(broker, wanted)
             if not request.validate_only:
-                present = len(topic.partitions)
+                present = topic.partition_count
                 broker.add_partitions(topic, wanted.count)
                 assigned = [one.broker_ids for one in wanted.assignments or ()]
                 broker.placements.assign(topic, enumerate(assigned, present))
@@ -72,7 +72,7 @@ def _check(broker: Broker, wanted: CreatePartitionsRequest.CreatePartitionsTopic
     topic = broker.topics.get(wanted.name)
     if topic is None:
         raise RefusedRequestError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    present = len(topic.partitions)
+    present = topic.partition_count
     added = wanted.count - present
     if added <= 0:
         message = f"Topic already has {present} partition(s)."

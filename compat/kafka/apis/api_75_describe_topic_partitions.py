@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 _INT_MAX = 2**31 - 1
 _NO_ID = bytes(16)
+_NO_EPOCH = -1
 #: before a structure that may be null
 _IS_NULL, _IS_THERE = b"\xff", b"\x01"
 _PARTITION = struct.Struct(">hiii")  # error, index, leader, the leader's epoch
@@ -129,9 +130,7 @@ def _page(broker: Broker, question: _Question) -> tuple[list[_Described], _Place
         if first + count_left > _INT_MAX:
             page.append(_Described(name, topic=topic))
             return page, _Place(name, first + count_left - 2**32)
-        partitions = sorted(topic.partitions)
-        if first:
-            partitions = [partition for partition in partitions if partition >= first]
+        partitions = range(first, max(topic.partition_count, first))
         page.append(_Described(name, topic=topic, partitions=partitions[:count_left]))
         if len(partitions) > count_left:
             return page, _Place(name, partitions[count_left])
@@ -185,8 +184,11 @@ def _write_partitions(
         end = ends.get(placement)
         if end is None:
             end = ends[placement] = _end(broker, placement)
-        leader_epoch = topic.partitions[partition].leader_epoch
-        head = _PARTITION.pack(ErrorCode.NONE, partition, placement.leader, leader_epoch)
+        found = topic.partitions.get(partition)
+        leader, epoch = (
+            (NOBODY, _NO_EPOCH) if found is None else (placement.leader, found.leader_epoch)
+        )
+        head = _PARTITION.pack(ErrorCode.NONE, partition, leader, epoch)
         pieces.append(head + end)
 
 

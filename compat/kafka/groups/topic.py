@@ -48,7 +48,7 @@ class GroupsTopic:
 
     def partition_of(self, group_id: str) -> int:
         """Return the number of the group's partition."""
-        return internal_partition_of(self._partitions(), group_id)
+        return internal_partition_of(internal_topic(self._broker, GROUPS_TOPIC), group_id)
 
     def append(
         self,

@@ -117,7 +117,7 @@ class Placements:
         topic = self._broker.topics.get(topic_name)
         if topic is None or not topic.partitions:
             return NOBODY
-        return self.find(topic, partition_of(key, max(topic.partitions) + 1)).leader
+        return self.find(topic, partition_of(key, topic.partition_count)).leader
 
     def append_error(self, listener: Listener, partition: KafkaPartition, acks: int) -> ErrorCode:
         """Return why the node of a listener does not append to a partition."""

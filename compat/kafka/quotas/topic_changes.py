@@ -137,8 +137,8 @@ def _cost(api_key: int, broker: Broker, element: Any) -> int | None:
     if topic is None:
         return None
     if api_key == _DELETE:
-        return len(topic.partitions)
-    more: int = element.count - len(topic.partitions)
+        return topic.partition_count
+    more: int = element.count - topic.partition_count
     return max(more, 0) or None
 
 

@@ -105,7 +105,7 @@ def open_share_state(broker: Broker) -> ShareCoordinator:
 
     def partition_count_of(topic_id: bytes) -> int:
         topic = broker.topic_by_id(topic_id)
-        return 0 if topic is None else len(topic.partitions)
+        return 0 if topic is None else topic.partition_count
 
     coordinator = ShareCoordinator(
         config, broker.timers, ShareStateTopic(broker), partition_count_of

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from logstore.compat.kafka.groups.partitioning import partition_of
@@ -12,15 +11,16 @@ from logstore.errors import StorageError
 if TYPE_CHECKING:
     from logstore.compat.kafka.broker import Broker
     from logstore.segments.kafka.partition import KafkaPartition
+    from logstore.segments.kafka.topic import Topic
 
 
-def internal_partition_of(partitions: Mapping[int, KafkaPartition], key: str) -> int:
+def internal_partition_of(topic: Topic, key: str) -> int:
     """
     Return in which partition of an internal topic a key lives.
 
     The count is that of the whole topic: a directory of a larger cluster may lack some.
     """
-    return partition_of(key, max(partitions) + 1)
+    return partition_of(key, topic.partition_count)
 
 
 def internal_partition(broker: Broker, name: str, key: str) -> KafkaPartition:
@@ -31,9 +31,9 @@ def internal_partition(broker: Broker, name: str, key: str) -> KafkaPartition:
         LogStoreError, OSError: the disk refused to make the topic, or lacks the partition.
 
     """
-    partitions = internal_topic(broker, name).partitions
-    index = internal_partition_of(partitions, key)
-    partition = partitions.get(index)
+    topic = internal_topic(broker, name)
+    index = internal_partition_of(topic, key)
+    partition = topic.partitions.get(index)
     if partition is None:
         raise StorageError(f"{broker.store.directory}: {name}-{index} is not there")
     return partition

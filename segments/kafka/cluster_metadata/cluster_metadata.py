@@ -129,6 +129,11 @@ class ClusterMetadata:
         topic = self.image.topics.get(name)
         return topic is not None and number in topic.partitions
 
+    def partition_count_of(self, name: str) -> int:
+        """Return how many partitions the cluster knows of a topic, wherever they are."""
+        topic = self.image.topics.get(name)
+        return 0 if topic is None else max(topic.partitions, default=-1) + 1
+
     def settings_of(self, name: str) -> dict[str, str]:
         """Return a topic's own settings, without those that a newer Kafka may know."""
         found = self.image.configs_of(ResourceType.TOPIC, name)

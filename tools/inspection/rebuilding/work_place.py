@@ -9,6 +9,7 @@ from logstore.host import FileSystem
 from logstore.segments.kafka.checkpoints import CLEANER, read_offset_checkpoint
 from logstore.segments.kafka.data_directory import LOCK_FILE
 from logstore.segments.kafka.directory_name import (
+    METADATA_DIRECTORY,
     DirectoryNameError,
     PartitionDirectory,
     Role,
@@ -16,8 +17,6 @@ from logstore.segments.kafka.directory_name import (
     parse_directory_name,
 )
 from logstore.tools.inspection.survey import is_partition, listed, log_starts
-
-METADATA_DIRECTORY = "__cluster_metadata-0"
 
 
 @attrs.frozen

@@ -12,6 +12,7 @@ from logstore.host import FileSystem
 from logstore.segments.kafka import checkpoints, clean_shutdown
 from logstore.segments.kafka.data_directory import LOCK_FILE
 from logstore.segments.kafka.directory_name import (
+    METADATA_DIRECTORY,
     DirectoryNameError,
     PartitionDirectory,
     Role,
@@ -35,7 +36,6 @@ from logstore.tools.inspection.verification.topic_ids import topic_id_findings
 from logstore.tools.inspection.verification.transactions import Coordinated
 
 _COORDINATORS = "__transaction_state"
-METADATA_DIRECTORY = "__cluster_metadata-0"
 #: checkpoint -> what it says of an offset, that may not be beyond the end of the log
 _BOUNDED = {
     checkpoints.RECOVERY_POINT: "all below offset {} is on disk",

@@ -55,7 +55,7 @@ class BrokerCluster:
         if topic is None:
             return None
         topic_id = uuid.UUID(bytes=topic.topic_id)
-        return TopicShape(topic.name, topic_id, len(topic.partitions), self._rack)
+        return TopicShape(topic.name, topic_id, topic.partition_count, self._rack)
 
 
 def serves_consumer_groups(broker: Broker) -> bool:
