@@ -1,4 +1,9 @@
-"""Stores as Spark's options name them: a directory, or any URL that fsspec knows."""
+"""
+Stores as Spark's options name them: a directory, any URL that fsspec knows, or several directories.
+
+Several are named with commas between, as in Kafka's ``log.dirs``, and read as one store
+(:mod:`logstore.segments.kafka.gathered_store`).
+"""
 
 from __future__ import annotations
 
@@ -21,8 +26,9 @@ from logstore.os_host import system_host
 from logstore.partition import Store
 from logstore.passing_files import PassingFileSystem, is_in_passing
 from logstore.segments import recognise_layout
+from logstore.segments.kafka.gathered_store import GatheredStore
 from logstore.segments.kafka.remote.fsspec_files import is_url, open_url
-from logstore.segments.kafka.store import KafkaStore
+from logstore.segments.kafka.store import KafkaLayout, KafkaStore
 from logstore.segments.rocketmq.store import RocketMQStore
 
 if TYPE_CHECKING:
@@ -39,6 +45,7 @@ def file_system_of(location: str, scan_bytes: int = 0, *, is_read_once: bool = F
     """
     if is_url(location):
         return open_url(location)[0]
+    # Units name their files by absolute paths, whichever directory they are in.
     is_passing = is_read_once or is_in_passing(scan_bytes)
     return PassingFileSystem() if is_passing else system_host().fs
 
@@ -48,10 +55,29 @@ def layout_of(location: str) -> str:
     Return the name of the layout of what is there, without opening it.
 
     Raises:
-        ForeignDirectoryError: no store of a known layout is there.
+        ForeignDirectoryError: no store of a known layout is there, or several that are not Kafka's.
 
     """
-    return recognise_layout(*_place(location)).name
+    directories = directories_of(location)
+    names = [recognise_layout(*_place(one)).name for one in directories]
+    for one, name in zip(directories, names, strict=True):
+        if len(directories) > 1 and name != KafkaLayout.name:
+            raise ForeignDirectoryError(f"{one}: is a {name} store, which is read on its own")
+    return names[0]
+
+
+def directories_of(location: str) -> list[str]:
+    """Return the directories, or the URL, that a location names."""
+    if is_url(location) or Path(location).exists():
+        return [location]
+    return [part for one in location.split(",") if (part := one.strip())] or [location]
+
+
+def absolute_location(location: str) -> str:
+    """Return a location that means the same in every working directory."""
+    if is_url(location):
+        return location
+    return ",".join(str(Path(one).absolute()) for one in directories_of(location))
 
 
 def _place(location: str) -> tuple[Host, str]:
@@ -66,18 +92,26 @@ def _place(location: str) -> tuple[Host, str]:
 @contextmanager
 def open_for_reading(location: str) -> Generator[Store]:
     """
-    Open the store of a directory or URL; nothing is written or locked.
+    Open the store of a location; nothing is written or locked.
 
     Raises:
-        ForeignDirectoryError: no store of a known layout is there.
+        ForeignDirectoryError: no store of a known layout is there, or several that are not one.
 
     """
-    host, directory = _place(location)
-    store = recognise_layout(host, directory).open(host, directory, writable=False)
+    store = _opened(location)
     try:
         yield store
     finally:
         store.close()
+
+
+def _opened(location: str) -> Store:
+    directories = directories_of(location)
+    if len(directories) > 1:
+        layout_of(location)
+        return GatheredStore(system_host(), [str(Path(one).absolute()) for one in directories])
+    host, directory = _place(location)
+    return recognise_layout(host, directory).open(host, directory, writable=False)
 
 
 def plan(store: Store, options: ReadOptions, where: Where) -> list[Unit]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -92,15 +91,17 @@ def sql(
     require("sql", ["pyspark"], "spark")
     from logstore.compat.spark import sql as ask
     from logstore.compat.spark.session import quiet_session
+    from logstore.compat.spark.stores import absolute_location
 
     logging.disable(logging.CRITICAL)  # PySpark and py4j log what they raise, Ctrl-C too
     statement = sys.stdin.read() if query == _STDIN else query
     wanted = {"isolation": isolation, "mode": mode, **options}
     if topics is not None:
         wanted["subscribe"] = topics
-    stores = {name: _place(path) for name, path in others.items()}
+    stores = {name: absolute_location(path) for name, path in others.items()}
+    asked = statement.strip().rstrip(";")
     with quiet_session(master, _settings()) as spark:
-        frame = ask(spark, statement.strip().rstrip(";"), _place(directory), stores, **wanted)
+        frame = ask(spark, asked, absolute_location(directory), stores, **wanted)
         _say(frame, limit, is_csv=is_csv, is_json=is_json)
 
 
@@ -108,12 +109,6 @@ def _settings() -> dict[str, str]:
     """Return Spark's: times are UTC's; on a terminal it shows how far it is."""
     is_shown = "true" if sys.stderr.isatty() else "false"
     return {"spark.sql.session.timeZone": "UTC", "spark.ui.showConsoleProgress": is_shown}
-
-
-def _place(path: str) -> str:
-    from logstore.segments.kafka.remote.fsspec_files import is_url
-
-    return path if is_url(path) else os.path.abspath(path)
 
 
 def _say(frame: DataFrame, limit: int, *, is_csv: bool, is_json: bool) -> None:

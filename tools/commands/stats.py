@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import click
@@ -65,11 +64,10 @@ def stats(
       logstore stats /var/lib/kafka --json | jq '.topics[] | {topic, distinctKeys, skew}'
     """
     require("stats", _NEEDED if picture is None else (*_NEEDED, "matplotlib"), "stats")
-    from logstore.segments.kafka.remote.fsspec_files import is_url
+    from logstore.compat.spark.stores import absolute_location
     from logstore.tools.inspection.stats.store_stats import StatsOptions, measure_store
 
-    path = directory if is_url(directory) else os.path.abspath(directory)
-    options = StatsOptions(path, topic_names(topics), from_ms, until_ms)
+    options = StatsOptions(absolute_location(directory), topic_names(topics), from_ms, until_ms)
     with spark_at(master, "stats") as spark, LateProgress("measuring", 0) as progress:
 
         def tell(done: int, total: int) -> None:

@@ -21,7 +21,7 @@ from logstore.compat.spark.convert.work_folder import (
     WorkFolder,
 )
 from logstore.compat.spark.option_values import OptionError
-from logstore.compat.spark.stores import layout_of
+from logstore.compat.spark.stores import absolute_location, directories_of, layout_of
 from logstore.errors import ForeignDirectoryError
 
 
@@ -94,9 +94,7 @@ def convert(
 
 def _absolute(options: ConvertOptions) -> ConvertOptions:
     """Return the options as they mean the same in every worker's directory."""
-    if "://" in options.source:
-        return options
-    return attrs.evolve(options, source=os.path.abspath(options.source))
+    return attrs.evolve(options, source=absolute_location(options.source))
 
 
 def _check_mode(options: ConvertOptions) -> None:
@@ -121,9 +119,10 @@ def _check_preservable(options: ConvertOptions) -> None:
 
 
 def _check_apart(options: ConvertOptions) -> None:
-    source, target = os.path.abspath(options.source), os.path.abspath(options.target)
-    if os.path.commonpath([source, target]) in (source, target):
-        raise TargetError(f"{target}: source and target must not lie in one another")
+    target = os.path.abspath(options.target)
+    for source in map(os.path.abspath, directories_of(options.source)):
+        if os.path.commonpath([source, target]) in (source, target):
+            raise TargetError(f"{target}: source and target must not lie in one another")
 
 
 def _check_source(options: ConvertOptions) -> None:
