@@ -8,9 +8,10 @@ The options of a read, named and meant as those of Spark's Kafka source where it
 ``minOffsetsPerTrigger``, ``maxTriggerDelay``. Options of its consumer (``kafka.…``) are passed
 over, but for ``kafka.isolation.level``.
 
-Own: ``path``, ``columns``, ``isolation``, ``mode``, ``splitBytes``, ``timestampSlackMs``
-(:mod:`logstore.compat.spark.time_window`; -1 reads whatever may hold a wanted record). Without
-``splitBytes`` units have up to 128 MiB, and tasks more than one of them where there are many.
+Own: ``path`` (several directories of one cluster with commas between), ``columns``, ``isolation``,
+``mode``, ``splitBytes``, ``timestampSlackMs`` (:mod:`logstore.compat.spark.time_window`; -1 reads
+whatever may hold a wanted record). Without ``splitBytes`` units have up to 128 MiB, and tasks more
+than one of them where there are many.
 
 Other than there, as files lie still: without a choice of topics all but internal ones are read;
 offsets may be given for some partitions only; a time that no record of a partition is young enough
@@ -20,6 +21,7 @@ query ``failOnDataLoss`` counts only where it is given; and only what is committ
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 import attrs
@@ -100,7 +102,8 @@ def parse_options(given: Mapping[str, str], *, is_stream: bool = False) -> ReadO
 
     """
     options = {name.lower(): value for name, value in given.items()}
-    path = options.get("path")
+    # Spark tells several by a list of JSON; here they are one, as log.dirs names them.
+    path = options.get("path") or ",".join(json.loads(options.get("paths") or "[]"))
     if not path:
         raise OptionError("path", path, "must name the store's directory: .load(DIRECTORY)")
     start = starting(options, is_stream=is_stream)

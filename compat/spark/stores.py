@@ -26,6 +26,7 @@ from logstore.os_host import system_host
 from logstore.partition import Store
 from logstore.passing_files import PassingFileSystem, is_in_passing
 from logstore.segments import recognise_layout
+from logstore.segments.kafka.data_directory import named_directories
 from logstore.segments.kafka.gathered_store import GatheredStore
 from logstore.segments.kafka.remote.fsspec_files import is_url, open_url
 from logstore.segments.kafka.store import KafkaLayout, KafkaStore
@@ -68,9 +69,7 @@ def layout_of(location: str) -> str:
 
 def directories_of(location: str) -> list[str]:
     """Return the directories, or the URL, that a location names."""
-    if is_url(location) or Path(location).exists():
-        return [location]
-    return [part for one in location.split(",") if (part := one.strip())] or [location]
+    return [location] if is_url(location) else named_directories(system_host().fs, location)
 
 
 def absolute_location(location: str) -> str:

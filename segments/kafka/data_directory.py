@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from logstore.errors import CorruptFileError, ForeignDirectoryError, LockedError
-from logstore.host import Host, Lock
+from logstore.host import FileSystem, Host, Lock
 from logstore.segments.kafka.directory_name import (
     METADATA_DIRECTORY,
     DirectoryNameError,
@@ -29,6 +29,13 @@ DEFAULT_NODE_ID = 1
 #: ends of the names of files beside the partitions
 _FILES_BESIDE = ("-checkpoint", ".checkpoint", SETTINGS_FILE)
 _UNFINISHED_META = f"{META_PROPERTIES}.tmp"
+
+
+def named_directories(fs: FileSystem, text: str) -> list[str]:
+    """Return what `text` names: one directory, or several as ``log.dirs`` does."""
+    if fs.exists(text):  # it may have a comma in its name
+        return [text]
+    return [part for one in text.split(",") if (part := one.strip())] or [text]
 
 
 class DataDirectory:

@@ -17,6 +17,7 @@ from logstore.segments.kafka.segment_files import TRANSACTION_INDEX, offset_file
 from logstore.segments.kafka.store import KafkaStore, StoreOptions
 from logstore.tools.inspection.lock_holder import lock_holder
 from tests.segments.kafka.golden_case import GOLDEN, SETS, copy_of_data, open_copy
+from tests.segments.kafka.split_directories import split_in_two
 from tests.tools.command_line import CommandLine
 
 
@@ -253,3 +254,22 @@ def test_help_shows_examples(logstore: CommandLine) -> None:
     outcome = logstore("ls", "--help")
     assert outcome.exit_code == 0
     assert "logstore ls --topic orders --segments /var/lib/kafka" in outcome.out
+
+
+def test_directories_of_a_node_are_listed_in_turn(tmp_path: Path, logstore: CommandLine) -> None:
+    """Named with commas between, as in ``log.dirs``; damage in any of them is an exit with 1."""
+    first, second = split_in_two(GOLDEN / "kafka-4.3/data", tmp_path)
+    whole = logstore("ls", "--json", GOLDEN / "kafka-4.3/data").json["partitions"]
+    outcome = logstore("ls", "--json", f"{first}, {second}")
+    assert outcome.exit_code == 0
+    assert [one["directory"] for one in outcome.json_lines] == [str(first), str(second)]
+    found = [view for one in outcome.json_lines for view in one["partitions"]]
+    assert sorted(found, key=str) == sorted(whole, key=str)
+    lines = logstore("ls", f"{first},{second}").lines
+    assert [line.partition(":")[0] for line in lines if line.startswith("/")] == [
+        str(first),
+        str(second),
+    ]
+    log = next(first.glob("plain-0/*.log"), None) or next(second.glob("plain-0/*.log"))
+    log.write_bytes(b"x" * 100)
+    assert logstore("ls", f"{first},{second}").exit_code == 1

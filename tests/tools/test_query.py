@@ -25,6 +25,7 @@ from tests.segments.kafka.golden_case import (
     golden_cases,
     open_copy,
 )
+from tests.segments.kafka.split_directories import split_in_two
 from tests.tools.command_line import CommandLine
 
 DATA = GOLDEN / "kafka-4.3" / "data"
@@ -299,3 +300,18 @@ def test_times_are_read_as_they_are_written() -> None:
     assert iso_time(2**62) == str(2**62)
     with pytest.raises(ValueError, match="Invalid isoformat"):
         parse_time("noon")
+
+
+def test_a_partition_is_looked_for_in_every_directory(
+    tmp_path: Path, logstore: CommandLine
+) -> None:
+    """A node's directories are named with commas between; which one has it is not asked."""
+    first, second = split_in_two(DATA, tmp_path)
+    for directories in (f"{first},{second}", f"{second},{first}"):
+        for topic in ("plain", "shapes"):
+            way = ("--topic", topic, "--partition", "0", "--offset", "3")
+            assert logstore("query", directories, *way).lines == logstore("query", DATA, *way).lines
+    missing = logstore(
+        "query", f"{first},{second}", "--topic", "x", "--partition", 0, "--offset", 1
+    )
+    assert missing.exit_code != 0

@@ -293,6 +293,29 @@ def test_who_sees_a_part_of_the_coordinators_says_so(
     assert all("only a part of __transaction_state is here" in line["reason"] for line in lines)
 
 
+def test_directories_of_a_node_know_each_others_coordinators(
+    tmp_path: Path, logstore: CommandLine
+) -> None:
+    """Named together, what one has tells of transactions that are open in the other."""
+    first = copy_of_data("transactions-4.3", tmp_path)
+    second = tmp_path / "second"
+    second.mkdir()
+    shutil.copy(first / "meta.properties", second)
+    (first / "transactions-0").rename(second / "transactions-0")
+    alone = logstore("verify", second).lines
+    assert "which is not here" in alone[0]
+    outcome = logstore("verify", f"{first},{second}")
+    assert outcome.exit_code == 0
+    assert outcome.lines[0] == f"{first}: no damage found"
+    assert "the coordinator of 'txn-librdkafka' has it as open" in outcome.lines[1]
+    assert outcome.lines[-1] == f"{second}: no damage found, 2 notes"
+    lines = logstore("verify", "--json", f"{first},{second}").json_lines
+    assert [line["directory"] for line in lines] == [str(second)] * 2
+    log = next((second / "transactions-0").glob("*.log"))
+    log.write_bytes(b"x" * 100 + log.read_bytes())
+    assert logstore("verify", f"{second},{first}").exit_code == 1
+
+
 def test_aborted_transactions_must_be_in_their_index(tmp_path: Path, logstore: CommandLine) -> None:
     """A lost index, a changed first offset and an entry too many are told."""
     folder = copy_of_data("kafka-4.3", tmp_path) / "transactions-0"

@@ -123,9 +123,10 @@ def convert(
     """
     Make DST of the store in SRC: in the other layout, or as Parquet files or lines of JSON.
 
-    SRC is a Kafka log directory or a RocketMQ store, best with no broker running; it is only read.
-    DST must not be there; it appears when it is whole, ready for the real broker. A run that was
-    killed is gone on with by the same command; where DST is finished, it ends at once with 0.
+    SRC is a Kafka log directory, several of a cluster with commas between (read as one), or a
+    RocketMQ store, best with no broker running; it is only read. DST must not be there; it appears
+    when it is whole, ready for the real broker. A run that was killed is gone on with by the same
+    command; where DST is finished, it ends at once with 0.
 
     \b
     Examples:

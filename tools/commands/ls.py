@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from logstore.os_host import system_host
+from logstore.segments.kafka.data_directory import named_directories
 from logstore.segments.kafka.kafka_uuid import uuid_to_text
 from logstore.tools.inspection.columns import aligned
 from logstore.tools.inspection.json_line import json_line
@@ -40,9 +41,9 @@ def ls(directory: str, topic: str | None, has_segments: bool, is_json: bool) -> 
     """
     List the topics, partitions and segments of a Kafka data directory, or of a RocketMQ store.
 
-    DIR is an entry of log.dirs, one partition's directory, or a copy of either; or a
-    storePathRootDir. Reads only and takes no lock, so a broker may be running. Exits with 1 if
-    something in it is damaged.
+    DIR is an entry of log.dirs or several with commas between, one partition's directory, or a
+    copy of either; or a storePathRootDir. Reads only and takes no lock, so a broker may be running.
+    Exits with 1 if something in it is damaged.
 
     \b
     Examples:
@@ -53,12 +54,23 @@ def ls(directory: str, topic: str | None, has_segments: bool, is_json: bool) -> 
       logstore ls --segments /var/lib/rocketmq/store
       logstore ls --json /var/lib/rocketmq/store | jq '.queues[] | {topic, queueId, maxOffset}'
     """
-    path = os.path.abspath(directory)
-    if layout_of(path) == ROCKETMQ:
+    paths = [os.path.abspath(one) for one in named_directories(system_host().fs, directory)]
+    if layout_of(paths[0]) == ROCKETMQ and len(paths) == 1:
         from logstore.tools.commands.ls_rocketmq import list_store
 
-        list_store(path, topic, has_files=has_segments, is_json=is_json)
+        list_store(paths[0], topic, has_files=has_segments, is_json=is_json)
         return
+    is_damaged = False
+    for number, path in enumerate(paths):
+        if number and not is_json:
+            click.echo()
+        is_damaged |= _list(path, topic, has_segments, is_json=is_json)
+    if is_damaged:
+        sys.exit(1)
+
+
+def _list(path: str, topic: str | None, has_segments: bool, *, is_json: bool) -> bool:
+    """Print what is in one of Kafka's directories; tell whether something is damaged."""
     with LateProgress("looking at partitions", 0) as progress:
 
         def note(done: int, total: int) -> None:
@@ -73,8 +85,7 @@ def ls(directory: str, topic: str | None, has_segments: bool, is_json: bool) -> 
             click.echo(line)
     for problem in survey.problems:
         click.echo(f"logstore: {problem}", err=True)
-    if survey.problems:
-        sys.exit(1)
+    return bool(survey.problems)
 
 
 def _lines(survey: Survey, has_segments: bool) -> list[str]:

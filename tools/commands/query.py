@@ -11,6 +11,7 @@ import click
 from logstore.errors import MissingSegmentError
 from logstore.host import FileSystem
 from logstore.os_host import system_host
+from logstore.segments.kafka.data_directory import named_directories
 from logstore.segments.kafka.directory_name import DirectoryNameError, parse_directory_name
 from logstore.tools.commands.record_choice import moment
 from logstore.tools.commands.store_settings import store_settings
@@ -63,9 +64,9 @@ def query(
     """
     Ask where an offset, a time, a key or an id is, and how the indexes lead there.
 
-    DIR is a Kafka data directory (for one partition's own directory no topic is needed) or a
-    RocketMQ store. Reads only and takes no lock. Exits with 1 where there is no such record, or
-    the way to it is damaged.
+    DIR is a Kafka data directory, several with commas between, one partition's own directory (no
+    topic is needed then) or a RocketMQ store. Reads only and takes no lock. Exits with 1 where
+    there is no such record, or the way to it is damaged.
 
     \b
     Examples:
@@ -77,7 +78,7 @@ def query(
       logstore query store --message-id 7F00000100002A9F0000000000000A3C
       logstore query store --physical-offset 2620
     """
-    path = os.path.abspath(directory)
+    path = _chosen(directory, f"{topic}-{index}")
     if layout_of(path) == ROCKETMQ:
         from logstore.tools.commands.query_rocketmq import StoreQuestion, query_store
 
@@ -89,6 +90,13 @@ def query(
     if any(one is not None for one in (physical_offset, key, unique_key, message_id)):
         raise click.UsageError(f"{path}: Kafka knows neither keys nor physical offsets nor ids")
     _query_partition(path, topic, index, (offset, asked_ms), is_json=is_json)
+
+
+def _chosen(text: str, name: str) -> str:
+    """Return which of the named directories has the partition `name`; the first if none has."""
+    fs = system_host().fs
+    paths = [os.path.abspath(one) for one in named_directories(fs, text)]
+    return next((one for one in paths if fs.is_directory(f"{one}/{name}")), paths[0])
 
 
 def _query_partition(

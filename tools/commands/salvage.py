@@ -10,6 +10,7 @@ import click
 from logstore.host import Host
 from logstore.os_host import system_host
 from logstore.segments.kafka.checkpoints import CLEANER, LOG_START
+from logstore.segments.kafka.directory_name import METADATA_DIRECTORY
 from logstore.segments.kafka.meta_properties import FILE_NAME as META_PROPERTIES
 from logstore.tools.commands.store_settings import store_settings
 from logstore.tools.inspection.json_line import json_line
@@ -27,7 +28,6 @@ from logstore.tools.inspection.rebuilding.partition_salvage import (
     copy_file,
 )
 from logstore.tools.inspection.rebuilding.work_place import (
-    METADATA_DIRECTORY,
     WorkPartition,
     WorkPlace,
     find_work,

@@ -68,12 +68,13 @@ def sql(
     """
     Ask a store in SQL, or several: its records are rows, and no broker runs.
 
-    DIR is a Kafka log directory or a RocketMQ store, or an fsspec URL of one; it is only read.
-    There are two tables. `records` has key, value, topic, partition, offset, timestamp,
-    timestampType, headers (RocketMQ: keys, tags), and more columns for who names them: DESCRIBE
-    records shows all. `partitions` has topic, partition, count, firstOffset, lastOffset, sizeBytes,
-    and is answered from indexes and headers alone. Times are UTC; string(value) makes text of
-    bytes. QUERY may be - for what stands on stdin.
+    DIR is a Kafka log directory, several of a cluster with commas between (read as one), or a
+    RocketMQ store, or an fsspec URL of one; it is only read. There are two tables. `records` has
+    key, value, topic, partition, offset, timestamp, timestampType, headers (RocketMQ: keys, tags),
+    and more columns for who names them: DESCRIBE records shows all. `partitions` has topic,
+    partition, count, firstOffset, lastOffset, sizeBytes, and is answered from indexes and headers
+    alone. Times are UTC; string(value) makes text of bytes. QUERY may be - for what stands on
+    stdin.
 
     \b
     Examples:
@@ -82,6 +83,7 @@ def sql(
           FROM records WHERE topic = 'orders' AND timestamp >= '2024-05-01 12:03:00' LIMIT 20"
       logstore sql /var/lib/kafka "SELECT get_json_object(string(value), '$.customer'), count(*)
           FROM records WHERE topic = 'orders' GROUP BY 1 ORDER BY 2 DESC"
+      logstore sql /disk1/kafka,/disk2/kafka "SELECT count(*) FROM records"
       logstore sql ./store "SELECT tags, count(*) FROM records GROUP BY tags" --json
       logstore sql ./kafka --with copy=./store "SELECT r.topic, r.offset FROM records r
           LEFT ANTI JOIN copy_records c ON r.topic = c.topic AND r.value = c.value"

@@ -51,9 +51,10 @@ def stats(
     """
     Measure a store: records, bytes, rate over time, keys, codecs, sizes, spread over partitions.
 
-    DIR is a Kafka log directory or a RocketMQ store, or an fsspec URL of one; it is only read.
-    Every record is looked at, also those of transactions that were aborted. How many keys differ
-    is an estimate, off by 1.6 percent as a rule. What cannot be read is counted and passed over.
+    DIR is a Kafka log directory, several of a cluster with commas between (read as one), or a
+    RocketMQ store, or an fsspec URL of one; it is only read. Every record is looked at, also those
+    of transactions that were aborted. How many keys differ is an estimate, off by 1.6 percent as a
+    rule. What cannot be read is counted and passed over.
 
     \b
     Examples:

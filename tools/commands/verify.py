@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
+from logstore.os_host import system_host
 from logstore.passing_files import PassingFileSystem
+from logstore.segments.kafka.data_directory import named_directories
 from logstore.tools.commands.spark_master import spark_at
 from logstore.tools.commands.store_settings import store_settings
 from logstore.tools.inspection.json_line import json_line
@@ -41,48 +43,67 @@ def verify(
     """
     Check CRCs and offsets of a log, and every index, snapshot and checkpoint against it.
 
-    DIR is an entry of log.dirs, one partition's directory, or a RocketMQ store, of which queues,
-    index, checkpoint, tables and timers are held against the commit log. Says in plain words what
-    is wrong, where, and what follows from it; also what is worth knowing and no damage, such as
-    transactions that are still open and hold back the last stable offset. Reads only and takes no
-    lock. Exits with 1 if something is damaged.
+    DIR is an entry of log.dirs or several with commas between, one partition's directory, or a
+    RocketMQ store, of which queues, index, checkpoint, tables and timers are held against the
+    commit log. Says in plain words what is wrong, where, and what follows from it; also what is
+    worth knowing and no damage, such as transactions that are still open and hold back the last
+    stable offset. Reads only and takes no lock. Exits with 1 if something is damaged.
 
     \b
     Examples:
       logstore verify /var/lib/kafka
+      logstore verify /disk1/kafka,/disk2/kafka
       logstore verify /var/lib/kafka/orders-0
       logstore verify /var/lib/rocketmq/store --set maxHashSlotNum=500 --set maxIndexNum=2000
       logstore verify /var/lib/rocketmq/store --master local[*]
       logstore verify --json /var/lib/kafka | jq -r 'select(.severity == "damage") | .file'
     """
-    path = os.path.abspath(directory)
-    damage_count = note_count = 0
-    is_rocketmq = layout_of(path) == ROCKETMQ
-    with spark_at(master, "verify") as spark, LateProgress("verifying", 0) as progress:
-        if is_rocketmq:
-            from logstore.tools.commands.verify_rocketmq import store_findings
+    paths = [os.path.abspath(one) for one in named_directories(system_host().fs, directory)]
+    layouts = [layout_of(path) for path in paths]
+    is_damaged = False
+    with spark_at(master, "verify") as spark:
+        for path, layout in zip(paths, layouts, strict=True):
+            with LateProgress("verifying", 0) as progress:
+                if layout == ROCKETMQ:
+                    from logstore.tools.commands.verify_rocketmq import store_findings
 
-            findings = store_findings(path, settings, progress, spark)
-        else:
-            findings = _kafka_findings(path, progress, spark, has_records=has_records)
-        for finding in findings:
-            damage_count += finding.is_damage
-            note_count += not finding.is_damage
-            click.echo(json_line(_content(finding)) if is_json else _line(finding))
-    if not is_json:
-        click.echo(_verdict(path, damage_count, note_count))
-    if damage_count:
+                    findings = store_findings(path, settings, progress, spark)
+                else:
+                    beside = [one for one in paths if one != path]
+                    findings = _kafka_findings(path, beside, progress, spark, has_records)
+                is_damaged |= _say(path, findings, is_json=is_json, is_one=len(paths) == 1)
+    if is_damaged:
         sys.exit(1)
 
 
+def _say(path: str, findings: Iterable[Finding], *, is_json: bool, is_one: bool) -> bool:
+    """Print findings and what they come to; tell whether there was damage."""
+    damage_count = note_count = 0
+    for finding in findings:
+        damage_count += finding.is_damage
+        note_count += not finding.is_damage
+        if not is_json:
+            click.echo(_line(finding))
+            continue
+        content = _content(finding)
+        click.echo(json_line(content if is_one else {"directory": path, **content}))
+    if not is_json:
+        click.echo(_verdict(path, damage_count, note_count))
+    return damage_count > 0
+
+
 def _kafka_findings(
-    path: str, progress: LateProgress, spark: SparkSession | None, *, has_records: bool
+    path: str,
+    beside: Sequence[str],
+    progress: LateProgress,
+    spark: SparkSession | None,
+    has_records: bool,
 ) -> Iterator[Finding]:
     def tell(done: int, total: int) -> None:
         progress.total = total
         progress.move_to(done)
 
-    check = DirectoryCheck(PassingFileSystem(), path, has_records=has_records)
+    check = DirectoryCheck(PassingFileSystem(), path, has_records=has_records, beside=beside)
     if spark is None:
         return check.findings(tell)
     from logstore.tools.inspection.verification.spark_scans import SparkScans

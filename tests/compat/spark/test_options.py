@@ -26,6 +26,16 @@ def test_nothing_but_a_path_reads_all_that_is_committed() -> None:
     assert not options.wants("__consumer_offsets", 0)
 
 
+def test_several_paths_are_one_location() -> None:
+    """As ``.load([...])`` tells them."""
+    assert parse_options({"paths": '["/disk1/kafka","/disk2/kafka"]'}).path == (
+        "/disk1/kafka,/disk2/kafka"
+    )
+    for options in ({}, {"paths": "[]"}, {"path": ""}):
+        with pytest.raises(OptionError, match="must name the store's directory"):
+            parse_options(options)
+
+
 def test_names_are_taken_in_any_case() -> None:
     """Spark hands option names on in lower case."""
     options = parse_options({"PATH": "DIR", "includeheaders": "true", "SUBSCRIBE": "a, b"})

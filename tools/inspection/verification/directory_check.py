@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 
 import attrs
@@ -72,14 +72,25 @@ class DirectoryCheck:
     """
     The verification of `directory`: a data directory, or one partition's.
 
+    `beside` are the node's other directories, or those of other nodes: coordinators that are in
+    them count.
+
     Raises:
         ForeignDirectoryError: it is neither.
 
     """
 
-    def __init__(self, fs: FileSystem, directory: str, *, has_records: bool = False) -> None:
+    def __init__(
+        self,
+        fs: FileSystem,
+        directory: str,
+        *,
+        has_records: bool = False,
+        beside: Sequence[str] = (),
+    ) -> None:
         self.fs = fs
         self.directory = directory
+        self._beside = beside
         entries = listed(fs, directory)
         self.is_partition = is_partition(entries)
         self._names = [entry.name for entry in entries]
@@ -138,9 +149,11 @@ class DirectoryCheck:
         )
 
     def _coordinated(self, around: str) -> Coordinated | None:
+        places = [around, *self._beside]
         folders = {
-            entry.name.rpartition("-")[2]: f"{around}/{entry.name}"
-            for entry in self.fs.list_directory(around)
+            entry.name.rpartition("-")[2]: f"{place}/{entry.name}"
+            for place in reversed(places)
+            for entry in self.fs.list_directory(place)
             if entry.is_directory and entry.name.rpartition("-")[0] == _COORDINATORS
         }
         if not folders:
@@ -148,7 +161,8 @@ class DirectoryCheck:
         # Only with an open transaction, and it brings all that groups write along.
         from logstore.tools.inspection.verification.coordinators import read_coordinators
 
-        topic = cluster_topics(self.fs, around).get(_COORDINATORS)
+        found = (cluster_topics(self.fs, place).get(_COORDINATORS) for place in places)
+        topic = next((one for one in found if one is not None), None)
         wanted = range(len(folders)) if topic is None else topic.partitions
         is_all = all(str(index) in folders for index in wanted)
         return read_coordinators(self.fs, [*folders.values()], is_all=is_all)
