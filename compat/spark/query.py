@@ -123,11 +123,11 @@ class _Store:
     def __init__(
         self, spark: SparkSession, prefix: str, path: str, options: Mapping[str, str]
     ) -> None:
-        from logstore.compat.spark.stores import layout_of
+        from logstore.compat.spark.stores import absolute_location, layout_of
 
         self.prefix = prefix
         self._spark = spark
-        self._path = path
+        self._path = absolute_location(path)
         self._options = dict(options)
         layout = layout_of(path)
         is_permissive = parse_options({**options, "path": path}).mode == PERMISSIVE

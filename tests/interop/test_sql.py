@@ -17,6 +17,7 @@ from logstore.compat.spark.query import QueryError
 from logstore.tools.commands.sql_rows import FailedQueryError, say_csv, say_json, say_table
 from tests.compat.spark.test_damaged_logs import KAFKA_DAMAGE, TOPIC, kafka_victim
 from tests.segments.kafka.golden_case import GOLDEN, GoldenCase, copy_of_data
+from tests.segments.kafka.split_directories import split_in_two
 from tests.segments.rocketmq.golden_case import GoldenCase as RocketMQCase
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
@@ -48,6 +49,16 @@ def test_a_query_has_only_the_columns_decoded_that_it_uses(spark: SparkSession) 
         "offset",
         "batchCodec",
     }
+
+
+def test_directories_of_a_node_are_one_store(spark: SparkSession, tmp_path: Path) -> None:
+    """By commas between their names, or by a list of paths; counts and rows are of all."""
+    parts = split_in_two(Path(KAFKA), tmp_path)
+    location = ",".join(map(str, parts))
+    wanted = sql(spark, "SELECT * FROM partitions ORDER BY 1, 2", KAFKA).collect()
+    assert sql(spark, "SELECT * FROM partitions ORDER BY 1, 2", location).collect() == wanted
+    frame = spark.read.format("logstore").load([str(part) for part in parts])
+    assert frame.count() == sum(row["count"] for row in wanted) > 0
 
 
 @pytest.mark.slow

@@ -125,15 +125,14 @@ def convert(
 
     SRC is a Kafka log directory, several of a cluster with commas between (read as one), or a
     RocketMQ store, best with no broker running; it is only read. DST must not be there; it appears
-    when it is whole, ready for the real broker. A run that was killed is gone on with by the same
-    command; where DST is finished, it ends at once with 0.
+    when it is whole. A run that was killed is gone on with by the same command.
 
     \b
     Examples:
       logstore convert /var/lib/kafka ./store --to rocketmq
       logstore convert ./store ./kafka --to kafka --codec zstd
       logstore convert ./kafka ./rows --to parquet --topics orders --from 2024-05-01T00:00:00Z
-      logstore convert ./kafka ./store --to rocketmq --preserve --dry-run
+      logstore convert /disk1/kafka,/disk2/kafka ./store --to rocketmq --preserve --dry-run
       logstore convert ./kafka ./store --to rocketmq --master spark://host:7077
     """
     _require_extras(is_spark=master != HERE and not is_dry)

@@ -73,8 +73,7 @@ def sql(
     key, value, topic, partition, offset, timestamp, timestampType, headers (RocketMQ: keys, tags),
     and more columns for who names them: DESCRIBE records shows all. `partitions` has topic,
     partition, count, firstOffset, lastOffset, sizeBytes, and is answered from indexes and headers
-    alone. Times are UTC; string(value) makes text of bytes. QUERY may be - for what stands on
-    stdin.
+    alone. Times are UTC; string(value) makes text of bytes. QUERY may be - for stdin.
 
     \b
     Examples:
@@ -93,17 +92,14 @@ def sql(
     require("sql", ["pyspark"], "spark")
     from logstore.compat.spark import sql as ask
     from logstore.compat.spark.session import quiet_session
-    from logstore.compat.spark.stores import absolute_location
 
     logging.disable(logging.CRITICAL)  # PySpark and py4j log what they raise, Ctrl-C too
-    statement = sys.stdin.read() if query == _STDIN else query
+    statement = (sys.stdin.read() if query == _STDIN else query).strip().rstrip(";")
     wanted = {"isolation": isolation, "mode": mode, **options}
     if topics is not None:
         wanted["subscribe"] = topics
-    stores = {name: absolute_location(path) for name, path in others.items()}
-    asked = statement.strip().rstrip(";")
     with quiet_session(master, _settings()) as spark:
-        frame = ask(spark, asked, absolute_location(directory), stores, **wanted)
+        frame = ask(spark, statement, directory, others, **wanted)
         _say(frame, limit, is_csv=is_csv, is_json=is_json)
 
 
