@@ -38,7 +38,11 @@ def sync_data(descriptor: int) -> None:
 
 
 class SystemFile:
-    """A file descriptor that reads and writes at positions."""
+    """
+    A file descriptor that reads and writes at positions.
+
+    Its errors name the file: the system knows only a number.
+    """
 
     __slots__ = ("_descriptor", "path")
 
@@ -52,26 +56,34 @@ class SystemFile:
 
     def read(self, position: int, size_bytes: int) -> bytes:
         """Return up to `size_bytes` from `position`; fewer only where the file ends."""
-        data = os.pread(self._descriptor, size_bytes, position)
-        if len(data) == size_bytes or not data:
-            return data
-        pieces = [data]
-        remaining = size_bytes - len(data)
-        while remaining and (
-            data := os.pread(self._descriptor, remaining, position + size_bytes - remaining)
-        ):
-            pieces.append(data)
-            remaining -= len(data)
+        try:
+            data = os.pread(self._descriptor, size_bytes, position)
+            if len(data) == size_bytes or not data:
+                return data
+            pieces = [data]
+            remaining = size_bytes - len(data)
+            while remaining and (
+                data := os.pread(self._descriptor, remaining, position + size_bytes - remaining)
+            ):
+                pieces.append(data)
+                remaining -= len(data)
+        except OSError as error:
+            error.filename = self.path
+            raise
         return b"".join(pieces)
 
     def read_into(self, position: int, target: memoryview) -> int:
         """Fill `target` from `position`; return how many bytes there were."""
         done = 0
-        while done < len(target):
-            count = os.preadv(self._descriptor, [target[done:]], position + done)
-            if count == 0:
-                break
-            done += count
+        try:
+            while done < len(target):
+                count = os.preadv(self._descriptor, [target[done:]], position + done)
+                if count == 0:
+                    break
+                done += count
+        except OSError as error:
+            error.filename = self.path
+            raise
         return done
 
     def write(self, position: int, data: Buffer) -> None:
@@ -83,12 +95,16 @@ class SystemFile:
                 rest = memoryview(data)[written:]
                 written += os.pwrite(self._descriptor, rest, position + written)
         except OSError as error:
-            error.filename = self.path  # the system knows a number only
+            error.filename = self.path
             raise
 
     def truncate(self, size_bytes: int) -> None:
         """Cut or (sparsely) extend the file to `size_bytes`."""
-        os.ftruncate(self._descriptor, size_bytes)
+        try:
+            os.ftruncate(self._descriptor, size_bytes)
+        except OSError as error:
+            error.filename = self.path
+            raise
 
     def next_data(self, position: int) -> int | None:
         """Return the first position from there on that need not be a zero of a hole, or None."""
@@ -103,7 +119,11 @@ class SystemFile:
 
     def sync(self) -> None:
         """Return once data and size are on stable storage."""
-        sync_data(self._descriptor)
+        try:
+            sync_data(self._descriptor)
+        except OSError as error:
+            error.filename = self.path
+            raise
 
     def fileno(self) -> int | None:
         """Return the descriptor for zero-copy sends."""

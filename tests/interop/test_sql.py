@@ -51,6 +51,21 @@ def test_a_query_has_only_the_columns_decoded_that_it_uses(spark: SparkSession) 
     }
 
 
+def test_what_the_system_refuses_is_one_line(tmp_path: Path) -> None:
+    """With the file and the reason, and nothing of Spark's stacks."""
+    data = copy_of_data("kafka-4.3", tmp_path)
+    metadata = data / "plain-0/partition.metadata"
+    metadata.unlink()
+    metadata.mkdir()
+    command = [sys.executable, "-m", "logstore.tools.cli", "sql", str(data)]
+    done = subprocess.run(
+        [*command, "SELECT count(*) FROM records"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert f"logstore: {metadata}: Is a directory\n" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_directories_of_a_node_are_one_store(spark: SparkSession, tmp_path: Path) -> None:
     """By commas between their names, or by a list of paths; counts and rows are of all."""
     parts = split_in_two(Path(KAFKA), tmp_path)

@@ -8,12 +8,14 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from logstore import os_host
-from logstore.os_host import SystemClock, system_host
+from logstore.os_host import SystemClock, SystemFile, SystemFileSystem, system_host
+from logstore.passing_files import PassingFileSystem
 
 
 def test_the_system_clocks_run_in_milliseconds() -> None:
@@ -116,3 +118,24 @@ def test_a_sync_reaches_the_disk_where_fsync_does_not(
         file.sync()
     file.close()
     assert calls == expected
+
+
+@pytest.mark.parametrize("kind", [SystemFileSystem, PassingFileSystem])
+def test_whatever_the_system_refuses_names_the_file(
+    kind: type[SystemFileSystem], tmp_path: Path
+) -> None:
+    """It knows a number only; of a disk that fails people must know which file to save."""
+    folder = kind().open(str(tmp_path), writable=False)  # no bytes can be read of one
+    broken = SystemFile(str(tmp_path / "broken"), 2**20)  # a number that nothing has
+    tries: list[tuple[SystemFile, Callable[[SystemFile], object]]] = [
+        (folder, lambda file: file.read(0, 10)),
+        (folder, lambda file: file.read_into(0, memoryview(bytearray(10)))),
+        (folder, lambda file: file.truncate(0)),
+        (broken, lambda file: file.write(0, b"x")),
+        (broken, lambda file: file.sync()),
+    ]
+    for file, attempt in tries:
+        with pytest.raises(OSError) as refused:  # noqa: PT011  which one is the system's to say
+            attempt(file)
+        assert refused.value.filename == file.path
+    folder.close()

@@ -331,3 +331,14 @@ def test_a_reader_that_has_seen_enough_gets_no_complaint(golden: Path) -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 1
+
+
+def test_a_path_that_cannot_be_is_not_one_that_is_missing(
+    tmp_path: Path, logstore: CommandLine
+) -> None:
+    """The system's own reason is told, as of a folder that must not be looked into."""
+    (tmp_path / "file").write_bytes(b"")
+    outcome = logstore("dump", tmp_path / "file" / "0.log", tmp_path / "missing.log")
+    assert outcome.exit_code == 1
+    assert "Not a directory" in outcome.err
+    assert f"{tmp_path}/missing.log: there is no such file" in outcome.err

@@ -173,3 +173,15 @@ def test_long_steps_of_the_cleaner_stay(tmp_path: Path, logstore: CommandLine) -
         told = logstore("reindex", "--json", "--dry-run", directory).json_lines
         (line,) = [one for one in told if one["file"] == f"{folder.name}/{index.name}"]
         assert line["outcome"] == outcome
+
+
+def test_a_copy_that_fails_leaves_nothing(tmp_path: Path, logstore: CommandLine) -> None:
+    """What cannot be read of the source is named, and what was copied until then goes."""
+    data = copy_of_data("epochs-4.3", tmp_path)
+    broken = data / "gone.log"
+    broken.symlink_to(tmp_path / "nowhere")
+    outcome = logstore("reindex", "--into", tmp_path / "copy", data)
+    assert outcome.exit_code == 1
+    assert "cannot be copied to" in outcome.err
+    assert str(broken) in outcome.err
+    assert not (tmp_path / "copy").exists()

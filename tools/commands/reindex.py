@@ -128,7 +128,12 @@ def _copied(source: str, target: str) -> str:
     def locks(folder: str, names: list[str]) -> set[str]:
         return {".lock", "lock"} & set(names) if folder == source else set()
 
-    shutil.copytree(source, target, ignore=locks, copy_function=copy_sparsely)
+    try:
+        shutil.copytree(source, target, ignore=locks, copy_function=copy_sparsely)
+    except shutil.Error as error:
+        shutil.rmtree(target)
+        _, _, reason = error.args[0][0]
+        raise StorageError(f"{source}: cannot be copied to {target}: {reason}") from error
     return target
 
 

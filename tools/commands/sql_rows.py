@@ -21,13 +21,20 @@ import orjson
 from logstore.compat.spark.convert.json_lines import plain_bytes
 from logstore.errors import LogStoreError
 from logstore.tools.inspection.json_line import json_line
+from logstore.tools.os_failure import os_failure
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from pyspark.sql import DataFrame
 
-_FAILURE = re.compile(r"^(?:logstore(?:\.\w+)+|(?:\w+\.)*OSError): (.+)$", re.MULTILINE)
+_FAILURE = re.compile(
+    r"^(?:logstore(?:\.\w+)+|(?:\w+\.)*(?:OS|Permission|FileNotFound|IsADirectory|NotADirectory)Error)"
+    r": (.+)$",
+    re.MULTILINE,
+)
+#: what a worker prints of an error of the operating system
+_REFUSED = re.compile(r"\[Errno (\d+)\] (.+?): '(.+)'")
 #: what Spark makes of a time
 _TIME_FORMAT = "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"
 #: of a table that goes to no terminal, so that nothing is folded
@@ -95,9 +102,11 @@ def _in_one_line() -> Generator[None]:
     except PySparkException as error:
         text = str(error)
         found = _FAILURE.findall(text)
-        raise FailedQueryError(
-            found[-1] if found else " ".join(text.split("\n", 1)[0].split())
-        ) from error
+        told = found[-1] if found else " ".join(text.split("\n", 1)[0].split())
+        refused = _REFUSED.fullmatch(told)
+        if refused is not None:
+            told = os_failure(OSError(int(refused[1]), refused[2], refused[3]))
+        raise FailedQueryError(told) from error
 
 
 def _different(names: list[str]) -> list[str]:

@@ -53,7 +53,9 @@ def dump_file(fs: FileSystem, path: str, selection: LogSelection) -> Iterator[Fi
     if fs.is_directory(path):
         yield Problem(path, None, "is a directory; name files in it, or list it with logstore ls")
         return
-    if not fs.exists(path):
+    try:
+        fs.modified_ms(path)
+    except FileNotFoundError:  # one that must not be looked at is none of these
         yield Problem(path, None, "there is no such file")
         return
     name = path.rpartition("/")[2]
