@@ -113,10 +113,14 @@ def _launcher_home() -> str:
     return str(home)
 
 
-#: for log4j: errors alone, on stderr
+#: for log4j: errors alone, on stderr; why a task fails is raised, and needs no stack of Java's
 _QUIET_LOG = """rootLogger.level = error
 logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
 logger.gateway.level = error
+logger.task.name = org.apache.spark.executor.Executor
+logger.task.level = off
+logger.tasks.name = org.apache.spark.scheduler.TaskSetManager
+logger.tasks.level = off
 rootLogger.appenderRef.stderr.ref = stderr
 appender.stderr.type = Console
 appender.stderr.name = stderr

@@ -51,19 +51,25 @@ def test_a_query_has_only_the_columns_decoded_that_it_uses(spark: SparkSession) 
     }
 
 
-def test_what_the_system_refuses_is_one_line(tmp_path: Path) -> None:
-    """With the file and the reason, and nothing of Spark's stacks."""
+@pytest.mark.parametrize("name", ["partition.metadata", "00000000000000000000.log"])
+def test_what_goes_wrong_is_one_line(name: str, tmp_path: Path) -> None:
+    """With the file and the reason, in the driver or in a worker, and nothing of Spark's stacks."""
     data = copy_of_data("kafka-4.3", tmp_path)
-    metadata = data / "plain-0/partition.metadata"
-    metadata.unlink()
-    metadata.mkdir()
+    path = data / "plain-0" / name
+    if path.suffix == ".log":
+        path.write_bytes(b"x" * path.stat().st_size)
+        reason = "position 0: "
+    else:
+        path.unlink()
+        path.mkdir()
+        reason = "Is a directory"
     command = [sys.executable, "-m", "logstore.tools.cli", "sql", str(data)]
     done = subprocess.run(
         [*command, "SELECT count(*) FROM records"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 1
-    assert f"logstore: {metadata}: Is a directory\n" in done.stderr
-    assert "Traceback" not in done.stderr
+    (line,) = [line for line in done.stderr.splitlines() if not line.startswith("WARNING: Using")]
+    assert line.startswith(f"logstore: {path}: {reason}")
 
 
 def test_directories_of_a_node_are_one_store(spark: SparkSession, tmp_path: Path) -> None:
