@@ -130,8 +130,10 @@ def _copied(source: str, target: str) -> str:
 
     try:
         shutil.copytree(source, target, ignore=locks, copy_function=copy_sparsely)
-    except shutil.Error as error:
-        shutil.rmtree(target)
+    except BaseException as error:  # Ctrl-C, too: half a copy looks like a whole one
+        shutil.rmtree(target, ignore_errors=True)
+        if not isinstance(error, shutil.Error):
+            raise
         _, _, reason = error.args[0][0]
         raise StorageError(f"{source}: cannot be copied to {target}: {reason}") from error
     return target
