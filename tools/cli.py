@@ -7,6 +7,7 @@ import importlib
 import os
 import sys
 import threading
+from typing import Any
 
 import click
 
@@ -16,6 +17,8 @@ from logstore.tools.os_failure import os_failure
 
 #: the thread in which the bridge loads its compiled loops, or compiles them
 _COMPILING = "logstore-loops"
+#: exit code after Ctrl-C, as shells have it: a script may tell it from a finding
+_INTERRUPTED = 130
 #: command -> module and attribute that has it; the order is that of the help page
 COMMANDS = {
     "serve": "logstore.tools.commands.serve:serve",
@@ -71,6 +74,14 @@ class LazyGroup(click.Group):
             gc.enable()
         assert isinstance(command, click.Command), f"{cmd_name} is a command"
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; Ctrl-C is one word on a line of its own, and an exit code of its own."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("\nAborted!", err=True)
+            ctx.exit(_INTERRUPTED)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands from their summaries."""

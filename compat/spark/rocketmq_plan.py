@@ -8,7 +8,7 @@ physical offset. No data is read to plan.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import attrs
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 #: topics that hold what brokers keep for themselves; they are read when named
 _SYSTEM = ("RMQ_SYS_", "rmq_sys_", "SCHEDULE_TOPIC_XXXX", "%LMQ%", "__")
+#: topics that every broker makes at its start, and how many queues they get: of one with a
+#: thousand, as a rule empty, nobody wants to hear
+_MADE_AT_START = {"BenchmarkTest": 1024, "SELF_TEST_TOPIC": 1, "OFFSET_MOVED_EVENT": 1}
+_REPLIES = "_REPLY_TOPIC"
 Places = dict[tuple[str, int], int]
 
 
@@ -76,10 +80,25 @@ def wanted_queues(
     return {
         (topic, queue_id): queue
         for topic, queues in topics.items()
-        if options.choice.is_by_name or not topic.startswith(_SYSTEM)
+        if options.choice.is_by_name or not _is_internal(store, topic, queues)
         for queue_id, queue in queues.items()
         if options.wants(topic, queue_id) and where.wants(topic, queue_id)
     }
+
+
+def _is_internal(store: RocketMQStore, topic: str, queues: Mapping[int, RocketMQQueue]) -> bool:
+    """Tell whether a topic is the broker's own; some are only as long as nobody has used them."""
+    if topic.startswith(_SYSTEM):
+        return True
+    config = store.topic_table.get(topic)
+    if config is None:
+        return False
+    # Cluster and broker have topics of their names, and TBW102 is of this kind, too.
+    is_made = config.is_inherited or config.read_queue_count == _MADE_AT_START.get(topic)
+    if not is_made and topic.endswith(_REPLIES):
+        cluster = store.topic_table.get(topic.removesuffix(_REPLIES))
+        is_made = cluster is not None and cluster.is_inherited
+    return is_made and not any(queue.end_offset for queue in queues.values())
 
 
 def _unit_bytes(options: ReadOptions, log_bytes: int) -> int:

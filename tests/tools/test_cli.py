@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import click
@@ -19,6 +20,7 @@ from logstore.compat.bridge import late_loops
 from logstore.errors import LogStoreError
 from logstore.tools import cli as cli_module
 from logstore.tools.cli import COMMANDS, SUMMARIES, LazyGroup, cli
+from logstore.tools.commands import ls as ls_module
 from logstore.tools.commands.serve_process import settle
 from tests.tools.command_line import CommandLine
 
@@ -163,6 +165,19 @@ def test_an_expected_failure_is_one_line(
     monkeypatch.setattr(cli_module, "cli", fail)
     outcome = logstore("serve")
     assert (outcome.exit_code, outcome.out, outcome.err) == (1, "", f"{line}\n")
+
+
+def test_ctrl_c_is_one_word_and_exit_code_130(
+    logstore: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As of any program that a shell runs; 1 would be a finding."""
+
+    def stop(_: object) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ls_module, "layout_of", stop)
+    outcome = logstore("ls", tmp_path)
+    assert (outcome.exit_code, outcome.out, outcome.err) == (130, "", "\nAborted!\n")
 
 
 def test_the_entry_point_is_installed() -> None:

@@ -102,6 +102,16 @@ def test_a_finished_target_is_left_as_it_is(
     assert "was made with codec None, not 'gzip'" in other.err
 
 
+def test_a_topic_that_is_not_there_is_told_by_the_option_that_named_it(
+    source: Path, tmp_path: Path, logstore: CommandLine
+) -> None:
+    """Not by the one that Spark has for it."""
+    wrong = ("--to", "jsonl", "--topics", "ordres", *HERE)
+    outcome = logstore("convert", source, tmp_path / "rows", *wrong)
+    assert outcome.exit_code == 1
+    assert "option topics: 'ordres' is not in the store" in outcome.err
+
+
 def test_parquet_files_hold_every_record(
     source: Path, tmp_path: Path, logstore: CommandLine
 ) -> None:

@@ -15,6 +15,7 @@ from logstore.partition import Record
 from logstore.segments.kafka.kafka_uuid import uuid_to_text
 from logstore.segments.kafka.segment_files import TRANSACTION_INDEX, offset_file_name
 from logstore.segments.kafka.store import KafkaStore, StoreOptions
+from logstore.tools.inspection.columns import aligned
 from logstore.tools.inspection.lock_holder import lock_holder
 from tests.segments.kafka.golden_case import GOLDEN, SETS, copy_of_data, open_copy
 from tests.segments.kafka.split_directories import split_in_two
@@ -273,3 +274,15 @@ def test_directories_of_a_node_are_listed_in_turn(tmp_path: Path, logstore: Comm
     log = next(first.glob("plain-0/*.log"), None) or next(second.glob("plain-0/*.log"))
     log.write_bytes(b"x" * 100)
     assert logstore("ls", f"{first},{second}").exit_code == 1
+
+
+def test_a_long_name_does_not_make_every_line_as_long() -> None:
+    """It stands out of its column alone."""
+    long = "a" * 200
+    lines = aligned(("topic", "queue"), [("orders", 0), (long, 12), ("b" * 48, 3)])
+    assert lines == [
+        f"{'topic':<48}  queue",
+        f"{'orders':<48}      0",
+        f"{long}     12",
+        f"{'b' * 48}      3",
+    ]

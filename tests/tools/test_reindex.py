@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
 
 from logstore.os_host import system_host
 from logstore.segments.kafka.store import KafkaStore, StoreOptions
+from logstore.tools.inspection.rebuilding import sparse_copy
+from logstore.tools.inspection.rebuilding.sparse_copy import copy_sparsely
 from tests.segments.kafka.golden_case import GOLDEN, copy_of_data
 from tests.tools.command_line import CommandLine
 
@@ -120,6 +123,38 @@ def test_a_copy_may_be_worked_on(folder: Path, tmp_path: Path, logstore: Command
     assert index.read_bytes() == b"\xff" * 8
     assert logstore("reindex", "--into", copy, folder).exit_code == 2
     assert logstore("reindex", "--into", folder / "inside", folder).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("error", "exit_code"),
+    [(OSError(errno.ENOSPC, "No space left on device", "x.log"), 1), (KeyboardInterrupt(), 130)],
+)
+def test_half_a_copy_does_not_stay(
+    error: BaseException,
+    exit_code: int,
+    folder: Path,
+    tmp_path: Path,
+    logstore: CommandLine,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A full disk is told once, and not for every file; what was copied goes."""
+    copied = list[str]()
+
+    def copy(source: str, target: str) -> str:
+        copied.append(source)
+        if len(copied) > 3:
+            raise error
+        return copy_sparsely(source, target)
+
+    monkeypatch.setattr(sparse_copy, "copy_sparsely", copy)
+    outcome = logstore("reindex", "--into", tmp_path / "copy", folder)
+    assert outcome.exit_code == exit_code
+    assert len(copied) == 4
+    assert not (tmp_path / "copy").exists()
+    if exit_code == 1:
+        why = "x.log: No space left on device; make room on that disk"
+        told = f"logstore: {folder}: cannot be copied to {tmp_path / 'copy'}: {why}\n"
+        assert outcome.err == told
 
 
 def test_a_damaged_log_is_left_alone(folder: Path, logstore: CommandLine) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from logstore.os_host import system_host
 from logstore.segments.kafka.batch_walk import iterate_entries
 from logstore.segments.kafka.store import KafkaStore, StoreOptions
+from logstore.tools.inspection.rebuilding.partition_salvage import PartitionSalvage, Salvaged
 from tests.segments.kafka.golden_case import GOLDEN, copy_of_data
 from tests.tools.command_line import CommandLine
 
@@ -123,6 +125,28 @@ def test_our_store_opens_what_was_rescued(tmp_path: Path, logstore: CommandLine)
             assert sum(1 for _ in opened.batches()) == len(batches(target / f"crash-{partition}"))
     finally:
         store.close()
+
+
+def test_a_salvage_that_is_stopped_leaves_nothing(
+    tmp_path: Path, logstore: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some partitions are no data directory: after Ctrl-C there is none, and the next run works."""
+    source, target = copy_of_data("kafka-4.3", tmp_path), tmp_path / "rescued"
+    run, done = PartitionSalvage.run, list[object]()
+
+    def stop(self: PartitionSalvage, note: Callable[[int], None]) -> Salvaged:
+        if done:
+            raise KeyboardInterrupt
+        done.append(self)
+        return run(self, note)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(PartitionSalvage, "run", stop)
+        assert logstore("salvage", source, "--into", target).exit_code == 130
+    assert done
+    assert not target.exists()
+    assert logstore("salvage", source, "--into", target).exit_code == 0
+    assert (target / "meta.properties").exists()
 
 
 def test_targets_are_checked(folder: Path, tmp_path: Path, logstore: CommandLine) -> None:

@@ -60,6 +60,8 @@ def _lines(survey: StoreSurvey, *, has_files: bool) -> list[str]:
             "bytes",
         )  # fmt: skip
         lines += aligned(names, [_row(view) for view in survey.queues])
+    elif survey.rocksdb_folder is not None:
+        lines.append(f"queues: in {survey.rocksdb_folder} as RocksDB, which is not read here")
     else:
         lines.append("no queues")
     if survey.topics_without_queues:
@@ -127,6 +129,7 @@ def _content(survey: StoreSurvey, *, has_files: bool) -> dict[str, Any]:
         "bytes": survey.size_bytes,
         "queues": [_queue_content(view, has_files=has_files) for view in survey.queues],
         "topicsWithoutQueues": list(survey.topics_without_queues),
+        "rocksdb": survey.rocksdb_folder,
         "problems": [
             {"file": problem.path, "position": problem.position, "reason": problem.reason}
             for problem in survey.problems

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 
 import click
@@ -19,13 +18,14 @@ from logstore.tools.inspection.layout import ROCKETMQ, layout_of
 from logstore.tools.inspection.rebuilding.index_interval import (
     IndexIntervals,
 )
+from logstore.tools.inspection.rebuilding.new_directory import is_free, new_directory
 from logstore.tools.inspection.rebuilding.outcome import Outcome, Rebuilt
 from logstore.tools.inspection.rebuilding.partition_rebuild import (
     PartitionRebuild,
     files_to_keep,
     log_bytes,
 )
-from logstore.tools.inspection.rebuilding.sparse_copy import copy_sparsely
+from logstore.tools.inspection.rebuilding.sparse_copy import copy_tree
 from logstore.tools.inspection.rebuilding.work_place import (
     WorkPartition,
     find_work,
@@ -120,22 +120,15 @@ def _rebuild(
 
 
 def _copied(source: str, target: str) -> str:
-    if os.path.exists(target):
+    if not is_free(target):
         raise click.UsageError(f"{target} exists; name a directory that does not")
     if os.path.commonpath([source, target]) == source:
         raise click.UsageError(f"{target} is inside of {source}; name another directory")
-
-    def locks(folder: str, names: list[str]) -> set[str]:
-        return {".lock", "lock"} & set(names) if folder == source else set()
-
-    try:
-        shutil.copytree(source, target, ignore=locks, copy_function=copy_sparsely)
-    except BaseException as error:  # Ctrl-C, too: half a copy looks like a whole one
-        shutil.rmtree(target, ignore_errors=True)
-        if not isinstance(error, shutil.Error):
-            raise
-        _, _, reason = error.args[0][0]
-        raise StorageError(f"{source}: cannot be copied to {target}: {reason}") from error
+    with new_directory(target) as made:
+        try:
+            copy_tree(source, made, (".lock", "lock"))
+        except StorageError as error:
+            raise StorageError(f"{source}: cannot be copied to {target}: {error}") from error
     return target
 
 

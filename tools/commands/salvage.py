@@ -20,6 +20,7 @@ from logstore.tools.inspection.layout import ROCKETMQ, layout_of
 from logstore.tools.inspection.rebuilding.index_interval import (
     IndexIntervals,
 )
+from logstore.tools.inspection.rebuilding.new_directory import is_free, new_directory
 from logstore.tools.inspection.rebuilding.partition_rebuild import log_bytes
 from logstore.tools.inspection.rebuilding.partition_salvage import (
     Lost,
@@ -73,18 +74,18 @@ def salvage(directory: str, into: str, settings: dict[str, str], is_json: bool) 
     total = sum(log_bytes(host.fs, partition.directory) for partition in work.partitions)
     out = kept_out(host.fs, work.data_directory, work.lock_path, only_reads=True)
     intervals = IndexIntervals(host, work.data_directory)
-    with out, LateProgress("salvaging", total) as progress:
+    with out, new_directory(target) as made, LateProgress("salvaging", total) as progress:
         for partition in work.partitions:
-            salvaged = _salvage(host, partition, intervals, target).run(progress.advance)
+            salvaged = _salvage(host, partition, intervals, made).run(progress.advance)
             _say(partition, salvaged, is_json=is_json)
-    if work.directory == work.data_directory:
-        _copy_files(host, work, target)
+        if work.directory == work.data_directory:
+            _copy_files(host, work, made)
     if not _is_sound(host, target, is_json=is_json):
         sys.exit(1)
 
 
 def _check_target(source: str, target: str) -> None:
-    if os.path.exists(target) and (not os.path.isdir(target) or os.listdir(target)):
+    if not is_free(target):
         raise click.UsageError(f"{target} exists and is not empty; name another directory")
     if os.path.commonpath([source, target]) == source:
         raise click.UsageError(f"{target} is inside of {source}; name another directory")

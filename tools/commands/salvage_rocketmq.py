@@ -9,6 +9,7 @@ from logstore.segments.rocketmq.opening.store_lock import LOCK_NAME
 from logstore.tools.inspection.json_line import json_line
 from logstore.tools.inspection.kept_out import kept_out
 from logstore.tools.inspection.late_progress import LateProgress
+from logstore.tools.inspection.rebuilding.new_directory import new_directory
 from logstore.tools.inspection.rocketmq.rebuilding.store_salvage import Lost, StoreSalvage
 from logstore.tools.inspection.rocketmq.stored_store import StoredStore
 from logstore.tools.inspection.rocketmq.verification.store_check import StoreCheck
@@ -21,10 +22,10 @@ def salvage_store(directory: str, target: str, settings: dict[str, str], *, is_j
     host = system_host()
     with kept_out(host.fs, directory, f"{directory}/{LOCK_NAME}", only_reads=True):
         store = StoredStore(host.fs, directory, settings)
-        salvage = StoreSalvage(host, store, target)
         total = sum(file.size_bytes for file in store.commit_log.files)
         is_whole = True
-        with LateProgress("salvaging", total) as progress:
+        with new_directory(target) as made, LateProgress("salvaging", total) as progress:
+            salvage = StoreSalvage(host, store, made)
             for lost in salvage.run(progress.advance):
                 is_whole = False
                 click.echo(_content(lost) if is_json else _line(lost))

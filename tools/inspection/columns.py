@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+#: what is longer stands out of its column: one long name must not make every line as long
+_WIDTH_MAX = 48
+
 
 def aligned(header: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
     """Return the lines of a table; a column of numbers (with commas, or missing) stands right."""
     cells = [[str(value) for value in row] for row in rows]
     columns = list(zip(header, *cells, strict=True))
-    widths = [max(map(len, column)) for column in columns]
+    widths = [_width(column) for column in columns]
     is_right = [bool(cells) and all(map(_is_number, column[1:])) for column in columns]
     return [
         "  ".join(
@@ -18,6 +21,11 @@ def aligned(header: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str
         ).rstrip()
         for line in (list(header), *cells)
     ]
+
+
+def _width(column: Sequence[str]) -> int:
+    head, *cells = map(len, column)
+    return max([head, *(length for length in cells if length <= _WIDTH_MAX)])
 
 
 def _is_number(text: str) -> bool:

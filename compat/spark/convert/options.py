@@ -57,7 +57,7 @@ class ConvertOptions:
         """Return the choice of records as the data source's options have it."""
         options = {"path": self.source, "mode": self.mode}
         if self.topics is not None:
-            options["subscribe"] = ",".join(self.topics)
+            options["topics"] = ",".join(self.topics)
         if self.starting_timestamp_ms is not None:
             options["startingTimestamp"] = str(self.starting_timestamp_ms)
         if self.ending_timestamp_ms is not None:

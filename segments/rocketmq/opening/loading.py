@@ -19,6 +19,7 @@ from logstore.segments.rocketmq.opening.directory import (
     INDEX_FOLDER,
     StoreDirectory,
 )
+from logstore.segments.rocketmq.opening.elsewhere import refuse_rocksdb, refuse_without_log
 from logstore.segments.rocketmq.queues.consume_queues import ConsumeQueues
 from logstore.segments.rocketmq.settings.java_config import ConfigError
 from logstore.segments.rocketmq.tables.consumer_filters import ConsumerFilterTable
@@ -140,13 +141,18 @@ def load_parts(
 
     Raises:
         CorruptFileError, MissingSegmentError: a file has not the size or the place that it must
-            have; the error names it.
+            have; the error names it. Or the commit log is elsewhere.
+        ForeignDirectoryError: it is to be written, and a part of it stands in RocksDB.
 
     """
     host, is_writable = home.host, home.is_writable
+    log_directory = commit_log_directory(home, config)
+    refuse_without_log(host.fs, home.path, log_directory)
+    if is_writable:
+        refuse_rocksdb(host.fs, home.path)
     commit_log = CommitLog(
         host,
-        commit_log_directory(home, config),
+        log_directory,
         store_rules.commit_log_settings(config, settings),
         is_clean=home.was_clean,
         is_writable=is_writable,

@@ -115,6 +115,9 @@ def test_by_time(case: GoldenCase, logstore: CommandLine) -> None:
         late = logstore("query", case.store, "--topic", topic, "--queue", queue_id, "--time", 2**42)
         assert late.exit_code == 1
         assert "every message is older" in late.out
+        newest = messages[-1].queue_offset
+        nearest = f"4.x answers with the nearest one: {newest}"
+        assert (nearest in late.out) == (case.version == "4.9.8")
 
 
 def test_where_there_is_no_index_the_commit_log_is_read() -> None:
@@ -156,7 +159,12 @@ def test_what_cannot_be_found_is_said(tmp_path: Path, logstore: CommandLine) -> 
     queue = ("--topic", message.topic, "--queue", message.queue_id)
     assert "the queue ends at" in logstore("query", case.store, *queue, "--offset", 99999).out
     unknown = logstore("query", case.store, "--topic", "nix", "--queue", 0, "--offset", 0)
-    assert "there is no queue nix-0; there are" in unknown.err
+    assert "there is no queue nix-0; topics with queues: " in unknown.err
+    assert len(unknown.err) < 400
+    high = logstore("query", case.store, "--topic", message.topic, "--queue", 77, "--offset", 0)
+    assert f"there is no queue {message.topic}-77; {message.topic} has queues 0, 1" in high.err
+    near = logstore("query", case.store, "--topic", message.topic[:-1], "--queue", 0, "--offset", 0)
+    assert "did you mean" in near.err
     other = "0A000001" + message.offset_message_id[8:]
     assert "another broker's id" in logstore("query", case.store, "--message-id", other).out
     assert "has 3 characters" in logstore("query", case.store, "--message-id", "abc").err

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from logstore.os_host import system_host
+from logstore.os_host import SystemFileSystem, system_host
 from logstore.partition import Record
 from logstore.segments.rocketmq import bulk_dispatch
 from logstore.segments.rocketmq.store import RocketMQStore, StoreOptions
@@ -179,6 +179,30 @@ def test_a_torn_tail_is_none_of_its_business(tmp_path: Path, logstore: CommandLi
             assert logstore("reindex", store).exit_code == 0
             kinds = {line["kind"] for line in logstore("verify", "--json", store).json_lines}
             assert kinds <= {"abort", "tail", "checkpoint"}, pair.name
+
+
+def test_a_dry_run_writes_nothing_into_the_store(
+    tmp_path: Path, logstore: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may stand on a disk that can only be read."""
+    (case,) = golden_cases("plain", version="5.5.0")
+    store = case.copy_store(tmp_path / "store")
+    gone = next(path for path in sorted((store / "consumequeue").rglob("0*")) if path.is_file())
+    size_bytes = gone.stat().st_size
+    gone.unlink()
+    made = SystemFileSystem.make_directory
+
+    def elsewhere(fs: SystemFileSystem, path: str) -> None:
+        assert not path.startswith(f"{store}/")
+        made(fs, path)
+
+    monkeypatch.setattr(SystemFileSystem, "make_directory", elsewhere)
+    before = sorted(store.rglob("*"))
+    outcome = logstore("reindex", "--dry-run", store)
+    assert outcome.exit_code == 0, outcome.err
+    name = gone.relative_to(store)
+    assert outcome.lines == [f"{name}: would be made: was missing, now {size_bytes}"]
+    assert sorted(store.rglob("*")) == before
 
 
 def test_a_store_in_use_is_refused(tmp_path: Path, logstore: CommandLine) -> None:

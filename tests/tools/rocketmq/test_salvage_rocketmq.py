@@ -11,6 +11,8 @@ from logstore.os_host import system_host
 from logstore.segments.rocketmq.messages.message import Message
 from logstore.segments.rocketmq.settings.release import Release
 from logstore.segments.rocketmq.store import RocketMQStore, StoreOptions
+from logstore.tools.inspection.rebuilding.new_directory import WORK_FOLDER
+from logstore.tools.inspection.rocketmq.rebuilding.store_salvage import StoreSalvage
 from tests.segments.rocketmq.golden_case import GoldenCase, RecoveredPair, golden_cases
 from tests.segments.rocketmq.golden_records import stored_records
 from tests.tools.command_line import CommandLine
@@ -170,6 +172,34 @@ def test_what_is_behind_the_damage_keeps_its_place(
             assert content(found[key]) == content(message)
     before.close()
     after.close()
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_salvage_that_is_stopped_leaves_nothing(
+    is_there: bool, tmp_path: Path, logstore: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of the messages are no store: after Ctrl-C there is none, and kill -9 is made good."""
+
+    def stop(self: StoreSalvage) -> None:
+        raise KeyboardInterrupt
+
+    (case,) = golden_cases("plain", version="5.5.0")
+    target = tmp_path / "saved"
+    if is_there:
+        target.mkdir()
+    with monkeypatch.context() as patched:
+        patched.setattr(StoreSalvage, "_copy_rest", stop)
+        outcome = logstore("salvage", case.store, "--into", target)
+    assert outcome.exit_code == 130
+    assert outcome.err.split() == ["Aborted!"]
+    assert target.exists() == is_there
+    assert not is_there or not list(target.iterdir())
+    # What a killed run has left is no store for anybody, and goes.
+    (target / WORK_FOLDER / "commitlog").mkdir(parents=True)
+    assert logstore("ls", target).exit_code == 1
+    assert logstore("salvage", case.store, "--into", target).exit_code == 0
+    assert not (target / WORK_FOLDER).exists()
+    assert logstore("verify", target).exit_code == 0
 
 
 def test_where_it_may_not_go(tmp_path: Path, logstore: CommandLine) -> None:

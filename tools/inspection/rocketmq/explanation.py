@@ -7,6 +7,8 @@ The steps are those of Java's ``getMessage``, ``lookMessageByOffset`` and
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+
 from logstore.errors import MissingSegmentError
 from logstore.segments.rocketmq.messages.message_id import parse_offset_message_id
 from logstore.segments.rocketmq.queues.batch_consume_queue import BatchUnit
@@ -46,12 +48,31 @@ def find_queue(store: StoredStore, topic: str, queue_id: int) -> StoredQueue:
     queue = store.queues.get((topic, queue_id))
     if queue is not None:
         return queue
-    names = [found.name for found in store.queues.values()]
-    shown = ", ".join(names[:_NAMES_SHOWN]) + (", ..." if len(names) > _NAMES_SHOWN else "")
+    if store.rocksdb_folder is not None:
+        raise MissingSegmentError(
+            f"{store.directory}/{store.rocksdb_folder}: the queues stand in RocksDB, which is not "
+            "read here; ask by --key, --unique-key, --message-id or --physical-offset"
+        )
     raise MissingSegmentError(
-        f"{store.directory}: there is no queue {topic}-{queue_id}; "
-        + (f"there are {shown}" if names else "there is none at all")
+        f"{store.directory}: there is no queue {topic}-{queue_id}; {_others(store, topic)}"
     )
+
+
+def _others(store: StoredStore, topic: str) -> str:
+    """Say what there is instead: other queues of the topic, or topics with queues."""
+    ids = [queue_id for name, queue_id in store.queues if name == topic]
+    if ids:
+        return f"{topic} has {'queue' if len(ids) == 1 else 'queues'} {_shown(ids)}"
+    names = list(dict.fromkeys(name for name, _ in store.queues))
+    nearest = get_close_matches(topic, names, 1)
+    if nearest:
+        return f"did you mean {nearest[0]}?"
+    return f"topics with queues: {_shown(names)}" if names else "there is none at all"
+
+
+def _shown(values: list[int] | list[str]) -> str:
+    rest = len(values) - _NAMES_SHOWN
+    return ", ".join(map(str, values[:_NAMES_SHOWN])) + (f" and {rest} more" if rest > 0 else "")
 
 
 def explain_queue_offset(
@@ -254,20 +275,34 @@ def explain_time(store: StoredStore, topic: str, queue_id: int, timestamp_ms: in
         {"asked": asked, "found": low},
         f"binary search for {when}: {len(asked)} messages were asked for their store time",
     )
+    if store.release is Release.V4:
+        _add_nearest(found, store, queue, (first, low, span.end), timestamp_ms)
     if low >= span.end:
         newest_ms = None if span.end <= first else _store_ms(store, queue, span.end - 1)
         newest = "the queue is empty" if newest_ms is None else f"newest: {iso_time(newest_ms)}"
         return found.end("too-young", f"every message is older than {when}; {newest}")
-    if store.release is Release.V4 and low > first:
-        before_ms = _store_ms(store, queue, low - 1)
-        at_ms = _store_ms(store, queue, low)
-        if before_ms is not None and at_ms is not None:
-            is_nearer = timestamp_ms - before_ms <= at_ms - timestamp_ms
-            nearest = low - 1 if is_nearer else low
-            found.add(
-                "release", {"nearest": nearest}, f"4.x answers with the nearest one: {nearest}"
-            )
     return _follow(found, store, queue, low)
+
+
+def _add_nearest(
+    found: Explanation,
+    store: StoredStore,
+    queue: StoredQueue,
+    places: tuple[int, int, int],
+    timestamp_ms: int,
+) -> None:
+    """Say which one a broker of 4.x answers with: `places` are first, found and end."""
+    first, low, end = places
+    if low == first:
+        return
+    nearest = low - 1
+    if low < end:
+        before_ms, at_ms = (_store_ms(store, queue, number) for number in (low - 1, low))
+        if before_ms is None or at_ms is None:
+            return
+        if at_ms - timestamp_ms < timestamp_ms - before_ms:
+            nearest = low
+    found.add("release", {"nearest": nearest}, f"4.x answers with the nearest one: {nearest}")
 
 
 def _first_number(queue: StoredQueue, span: QueueSpan) -> int:

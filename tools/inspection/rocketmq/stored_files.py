@@ -8,13 +8,13 @@ strange about the files is listed, and what is there can be read.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter
 from itertools import pairwise
 
 import attrs
 
 from logstore.host import File, FileSystem
-from logstore.segments.rocketmq.files.mapped_file_directory import NAME_DIGITS, file_name
+from logstore.segments.rocketmq.files.mapped_file_directory import file_name
+from logstore.segments.rocketmq.opening.found_sizes import usual_length
 
 
 @attrs.frozen
@@ -30,6 +30,11 @@ class StoredFile:
     def end(self) -> int:
         """The byte of the log behind the file."""
         return self.base + self.size_bytes
+
+    @property
+    def has_full_name(self) -> bool:
+        """Whether its name is one that a broker gives."""
+        return self.path.endswith(f"/{file_name(self.base)}")
 
 
 @attrs.frozen
@@ -70,9 +75,8 @@ class StoredFiles:
                 StoredFile(f"{path}/{entry.name}", relative, int(entry.name), entry.size_bytes)
             )
         self.files.sort(key=lambda file: file.base)
-        lengths = Counter(file.size_bytes for file in self.files if file.size_bytes)
-        usual = max(lengths, key=lambda size: (lengths[size], size), default=0)
-        self.size_bytes = size_bytes or usual
+        places = [(file.base, file.size_bytes) for file in self.files]
+        self.size_bytes = size_bytes or usual_length([places])
         self._judge()
 
     def _judge(self) -> None:
@@ -89,8 +93,7 @@ class StoredFiles:
                 )
             self.oddities.append(Oddity("size", file.relative, reason))
         for file in self.files:
-            name = file.path.rpartition("/")[2]
-            if len(name) < NAME_DIGITS or (self.size_bytes and file.base % self.size_bytes):
+            if not file.has_full_name or (self.size_bytes and file.base % self.size_bytes):
                 reason = f"no file of {self.size_bytes} bytes begins at byte {file.base}"
                 self.oddities.append(Oddity("name", file.relative, reason))
         for one, following in pairwise(self.files):

@@ -17,6 +17,7 @@ from logstore.host import FileSystem, read_file
 from logstore.segments.rocketmq.index.index_file import IndexSizes
 from logstore.segments.rocketmq.opening.abort_file import ABORT_NAME
 from logstore.segments.rocketmq.opening.directory import COMMIT_LOG_FOLDER, INDEX_FOLDER
+from logstore.segments.rocketmq.opening.elsewhere import queues_in_rocksdb, refuse_without_log
 from logstore.segments.rocketmq.opening.found_sizes import found_sizes
 from logstore.segments.rocketmq.opening.store_lock import LOCK_NAME
 from logstore.segments.rocketmq.putting.multi_dispatch import MultiDispatch
@@ -77,6 +78,7 @@ class StoredStore:
 
     Raises:
         ForeignDirectoryError: there is no such directory.
+        MissingSegmentError: its commit log is elsewhere.
 
     """
 
@@ -90,13 +92,14 @@ class StoredStore:
         self.settings = {**_sound_sizes(fs, directory), **(settings or {})}
         self.config = StoreConfig(self.settings)
         self._told = dict(settings or {})
+        refuse_without_log(fs, directory, f"{directory}/{COMMIT_LOG_FOLDER}")
         self.commit_log = StoredFiles(
             fs, directory, COMMIT_LOG_FOLDER, self.size_setting(COMMIT_LOG_FOLDER)
         )
 
     def size_setting(self, folder: str) -> int | None:
-        """Return how long files in a folder must be by a setting that was told."""
-        config, told = self.config, self._told
+        """Return how long files in a folder must be by what was told, or most of them show."""
+        config, told = self.config, self.settings
         if folder == COMMIT_LOG_FOLDER and "mappedFileSizeCommitLog" in told:
             return config.commit_log_file_size_bytes
         if folder == SIMPLE_FOLDER and "mappedFileSizeConsumeQueue" in told:
@@ -120,6 +123,11 @@ class StoredStore:
                         key = topic.name, int(queue.name)
                         found[key] = StoredQueue(self, folder, *key, unit_bytes)
         return dict(sorted(found.items()))
+
+    @cached_property
+    def rocksdb_folder(self) -> str | None:
+        """The folder in which the queues stand as RocksDB, None where they are files."""
+        return queues_in_rocksdb(self.fs, self.directory)
 
     @cached_property
     def index_paths(self) -> list[str]:

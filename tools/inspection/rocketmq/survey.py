@@ -31,6 +31,7 @@ class StoreSurvey:
 
     `state` is "clean" or "unclean" after the last stop, "in use" while a broker has the lock; then
     `process` says which. `min_physical_offset` and `max_physical_offset` bound the commit log.
+    `rocksdb_folder` is where its queues stand if they are no files.
     """
 
     directory: str
@@ -42,6 +43,7 @@ class StoreSurvey:
     index_files: tuple[str, ...]
     problems: tuple[Problem, ...]
     topics_without_queues: tuple[str, ...] = ()
+    rocksdb_folder: str | None = None
 
     @property
     def min_physical_offset(self) -> int:
@@ -94,6 +96,7 @@ def survey_store(
         tuple(store.index_paths),
         tuple(problems),
         tuple(sorted(names)),
+        store.rocksdb_folder,
     )
 
 

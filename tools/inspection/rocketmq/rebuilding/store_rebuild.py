@@ -1,9 +1,9 @@
 """
 The derived files of a store made anew, and put in the place of those that differ.
 
-Everything is made in ``.reindexing`` inside of the store first. What the commit log cannot tell any
-more is kept: units whose messages were deleted, and queues that have no message left; they say
-where a queue goes on.
+Everything is made in ``.reindexing`` inside of the store first, if it is to be changed. What the
+commit log cannot tell any more is kept: units whose messages were deleted, and queues that have no
+message left; they say where a queue goes on.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ class StoreRebuild:
     """
     The rebuild of one store; without `is_changing` it is only told what would be done.
 
+    `work_folder` is where files are made first, if not in the store, which may be read-only.
+
     Raises, on running:
         StorageError: how many slots an index file has is not known, or the log is damaged; then
             nothing was changed.
@@ -43,6 +45,7 @@ class StoreRebuild:
     host: Host
     store: StoredStore
     is_changing: bool = True
+    work_folder: str | None = None
 
     @property
     def size_bytes(self) -> int:
@@ -58,7 +61,7 @@ class StoreRebuild:
                 f"{store.directory}/{INDEX_FOLDER}: how many slots and entries its files have is "
                 "not known; say --set maxHashSlotNum=N --set maxIndexNum=N"
             )
-        work = f"{store.directory}/{WORK_FOLDER}"
+        work = self.work_folder or f"{store.directory}/{WORK_FOLDER}"
         fs.remove_directory(work)
         try:
             fs.make_directory(work)

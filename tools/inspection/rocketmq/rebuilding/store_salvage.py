@@ -92,6 +92,7 @@ class StoreSalvage:
         by_base = {file.base: file for file in log.files if file.base % max(size, 1) == 0}
         known = self._known_messages()
         last = self._last_with_records(list(by_base.values()))
+        self._store_ms = self._first_store_ms(list(by_base.values()))
         for base in range(log.start, last + 1, size) if size else ():
             path = f"{self.target}/{COMMIT_LOG_FOLDER}/{file_name(base)}"
             made = self.host.fs.open(path, create=True)
@@ -104,6 +105,17 @@ class StoreSalvage:
             note(size)
         log.close()
         self.host.fs.sync_directory(f"{self.target}/{COMMIT_LOG_FOLDER}")
+
+    def _first_store_ms(self, files: list[StoredFile]) -> int:
+        """Return when the first good message was stored: what stands in before is as old."""
+        scan, log = LogScan(), self.store.commit_log
+        for file in files:
+            for piece in scan.pieces(log.open(file), file.path, file.base):
+                if isinstance(piece, Run):
+                    found = read_dispatch_request(piece.data)
+                    if not isinstance(found, Blank):
+                        return found.store_timestamp_ms
+        return 0
 
     def _last_with_records(self, files: list[StoredFile]) -> int:
         scan, log = LogScan(), self.store.commit_log
@@ -244,7 +256,7 @@ class StoreSalvage:
             for files in filter(None, (queue.files, queue.ext)):
                 fs.make_directory(f"{self.target}/{files.folder}")
                 for file in files.files:
-                    if file.size_bytes == files.size_bytes:
+                    if file.size_bytes == files.size_bytes and file.has_full_name:
                         _copy_file(fs, file.path, f"{self.target}/{file.relative}")
         fs.make_directory(f"{self.target}/{INDEX_FOLDER}")
 

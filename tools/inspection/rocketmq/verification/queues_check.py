@@ -106,6 +106,8 @@ class QueuesCheck:
         """Yield what is wrong, queue by queue."""
         for check in self.checks.values():
             yield from check.findings(log)
+        if self.store.rocksdb_folder is not None:
+            return
         for (topic, queue_id), count in sorted(self.without_queue.items()):
             is_known = not self.store.is_deleted(topic)
             folder = "batchconsumequeue" if self.store.is_batch_topic(topic) else "consumequeue"

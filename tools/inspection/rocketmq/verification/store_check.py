@@ -152,6 +152,9 @@ class StoreCheck:
         elif not store.was_clean:
             said = "the last broker did not stop cleanly: the next start recovers the store"
             yield Finding("abort", "abort", said, severity=Severity.NOTE)
+        if store.rocksdb_folder is not None:
+            said = "the queues stand in RocksDB, which is not read here: they are not checked"
+            yield Finding("rocksdb", store.rocksdb_folder, said, severity=Severity.NOTE)
 
     def _without_index(self) -> Finding:
         if not self.store.index_paths:
