@@ -23,12 +23,17 @@ _FIRST_WITH_QUORUM = (3, 3)
 _FIRST_TO_GIVE_UP_ON_SYNCS = (2, 8)
 #: DescribeAcls, CreateAcls, DescribeConfigs: the release that first said "" where nothing is wrong
 _FIRST_WITH_EMPTY_MESSAGES = {29: (2, 5), 30: (2, 5), 32: (2, 7)}
+#: releases before 4.3 work an assignment out as soon as something has changed
+_ASSIGNED_AT_ONCE = {
+    f"group.{kind}.assignment.interval.ms": "0" for kind in ("consumer", "share", "streams")
+}
 #: settings of a broker by the release in which their defaults became those of today, and what they
 #: were before
 _OLD_DEFAULTS: tuple[tuple[tuple[int, int], Mapping[str, str]], ...] = (
     ((2, 5), {"message.max.bytes": "1000012"}),
     ((3, 6), {"transaction.partition.verification.enable": "false"}),
     ((4, 0), {"log.message.timestamp.after.max.ms": str(LONG_MAX)}),
+    ((4, 3), _ASSIGNED_AT_ONCE),
 )
 #: the highest of the versions from 0 on that a broker of today has no more, and who has them
 _OLD: Mapping[int, tuple[int, str]] = {

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from logstore.compat.kafka.emulation.release import Emulation
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.share import records
 from logstore.compat.kafka.groups.share.messages import ShareGroupHeartbeatResponse
@@ -62,6 +63,16 @@ def test_assignments_are_not_worked_out_more_often_than_set() -> None:
     topic = at_once.made("t", 1)
     at_once.share_beat("g", "A", 0, **JOIN)
     assert given(at_once.share_beat("g", "B", 0, **JOIN)) == {topic: (0,)}
+
+
+@pytest.mark.parametrize(("release", "is_at_once"), [("4.2", True), ("4.3", False)])
+def test_before_4_3_assignments_are_worked_out_at_once(release: str, *, is_at_once: bool) -> None:
+    """A member is given its partitions as it joins, not a heartbeat of five seconds later."""
+    conversation = ShareConversation(Emulation.of(release).settings({}))
+    topic = conversation.made("t", 1)
+    conversation.share_beat("g", "A", 0, **JOIN)
+    late = conversation.share_beat("g", "B", 0, **JOIN)
+    assert given(late) == ({topic: (0,)} if is_at_once else {})
 
 
 def test_two_members_read_the_same_partition() -> None:
