@@ -19,7 +19,7 @@ import tempfile
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from logstore.errors import LogStoreError
 
@@ -65,9 +65,40 @@ def local_session(
     builder = SparkSession.builder.master(master).appName("logstore")
     for name, value in {"spark.ui.enabled": "false", **(settings or {})}.items():
         builder = builder.config(name, value)
-    spark = builder.getOrCreate()
+    with _killed_if_stopped():
+        spark = builder.getOrCreate()
     register(spark)
     return spark
+
+
+@contextmanager
+def _killed_if_stopped() -> Generator[None]:
+    """
+    Kill the Java that is being started if Python stops waiting for it, as after Ctrl-C.
+
+    It hears of no Ctrl-C, finds nobody to tell where it listens, and would stay for good.
+    """
+    from pyspark import SparkContext, java_gateway
+
+    gateway: Any = java_gateway
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(*args: Any, **kwargs: Any) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen[bytes](*args, **kwargs)
+        started.append(process)
+        return process
+
+    usual, gateway.Popen = gateway.Popen, start
+    try:
+        yield
+    except BaseException:
+        if SparkContext._gateway is None:  # else Python has it, and it goes with Python
+            for process in started:
+                process.kill()
+                process.wait()
+        raise
+    finally:
+        gateway.Popen = usual
 
 
 def ensure_java() -> None:
