@@ -81,6 +81,7 @@ def _killed_if_stopped() -> Generator[None]:
     from pyspark import SparkContext, java_gateway
 
     gateway: Any = java_gateway
+    context: Any = SparkContext
     started: list[subprocess.Popen[bytes]] = []
 
     def start(*args: Any, **kwargs: Any) -> subprocess.Popen[bytes]:
@@ -92,7 +93,7 @@ def _killed_if_stopped() -> Generator[None]:
     try:
         yield
     except BaseException:
-        if SparkContext._gateway is None:  # else Python has it, and it goes with Python
+        if context._gateway is None:  # else Python has it, and it goes with Python
             for process in started:
                 process.kill()
                 process.wait()
