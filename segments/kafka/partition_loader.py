@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gc
 import logging
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Container, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Protocol
@@ -118,7 +118,8 @@ class PartitionLoader:
         """
         Open every partition, topic by topic in the order of the directory names; return the topics.
 
-        Those that `metadata` have beyond it, because a power loss took their directories, follow.
+        Those that `metadata` have beyond it, because a power loss took their directories, follow;
+        then topics that have no partition here, which a broker must not take for new names.
 
         Raises:
             StorageError: a partition cannot be opened.
@@ -135,7 +136,10 @@ class PartitionLoader:
                 stored.topic.partitions[stored.index] = partition
         if progress is not None:
             progress(len(found), len(found), "")
-        return list({stored.topic.name: stored.topic for stored in found}.values())
+        topics = {stored.topic.name: stored.topic for stored in found}
+        if self.directory.is_writable:
+            topics |= {topic.name: topic for topic in _elsewhere(metadata, topics)}
+        return list(topics.values())
 
     def _look(
         self, metadata: ClusterMetadata, config_of: Callable[[Topic], LogConfig]
@@ -431,6 +435,14 @@ def _uncollected(is_wanted: bool) -> Generator[None]:
     finally:
         if is_paused:
             gc.enable()
+
+
+def _elsewhere(metadata: ClusterMetadata, topics: Container[str]) -> Iterator[Topic]:
+    """Yield the topics of the cluster that have no partition here, but for `topics`."""
+    for name, image in metadata.image.topics.items():
+        count = metadata.partition_count_of(name)
+        if count and name not in topics:
+            yield Topic(name, image.topic_id, metadata.settings_of(name), known_count=count)
 
 
 def _flaw(found_bytes: int | None, found: PartitionMetadata | None) -> str:

@@ -99,7 +99,7 @@ class PartitionBroker(Broker):
 
     def _adopt(self, topic: Topic) -> None:
         """Know a topic of Kafka's, with as many queues as it has partitions."""
-        name, count = topic.name, len(topic.partitions)
+        name, count = topic.name, topic.partition_count
         if not self.shared.is_shared(name):
             return
         self._partitions.windows[name] = topic.partitions
@@ -128,7 +128,7 @@ class PartitionBroker(Broker):
         topic = self._kafka.topics.get(name)
         if topic is None and count:
             self._kafka.create_topic(name, count, self._room_for_messages())
-        elif topic is not None and len(topic.partitions) < count:
+        elif topic is not None and topic.partition_count < count:
             self._kafka.add_partitions(topic, count)
 
     def _room_for_messages(self) -> dict[str, str]:

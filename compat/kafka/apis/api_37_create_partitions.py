@@ -94,7 +94,7 @@ def _check(broker: Broker, wanted: CreatePartitionsRequest.CreatePartitionsTopic
                 f"Attempted to add {added} additional partition(s), but only "
                 f"{len(wanted.assignments)} assignment(s) were specified.",
             )
-        factor = len(broker.placements.find(topic, min(topic.partitions)).replicas)
+        factor = len(broker.placements.find(topic, min(topic.partitions, default=0)).replicas)
         assigned = [one.broker_ids for one in wanted.assignments]
         check_new(broker, list(enumerate(assigned, present)), factor)
     return topic

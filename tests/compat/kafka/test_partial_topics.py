@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.modern.broker_cluster import BrokerCluster
 from logstore.partition import Record
 from logstore.segments.kafka import clean_shutdown
@@ -98,6 +99,35 @@ def test_the_metadata_know_the_last_ones() -> None:
     """That the topic goes on elsewhere stands in the cluster's metadata alone."""
     assert told(in_another_directory(2, 3), 9) == [(0, 0, 1), (1, 0, 1), (2, 5, -1), (3, 5, -1)]
     assert told(without_metadata(2, 3), 9) == [(0, 0, 1), (1, 0, 1)]
+
+
+def test_a_topic_that_is_wholly_elsewhere_keeps_its_name() -> None:
+    """A second one of that name in the metadata, and no Kafka would start on them any more."""
+    conversation = in_another_directory(*range(COUNT))
+    topic_id = conversation.broker.topics["t"].topic_id
+    wanted = [(index, 5, -1) for index in range(COUNT)]
+    assert told(conversation, 9) == wanted
+    asked = {
+        "name": "t",
+        "num_partitions": 1,
+        "replication_factor": 1,
+        "assignments": [],
+        "configs": [],
+    }
+    answer = conversation.ask("CreateTopics", 5, topics=[asked], timeout_ms=1000)
+    assert answer["topics"][0]["error_code"] == ErrorCode.TOPIC_ALREADY_EXISTS
+    conversation.restart()
+    assert told(conversation, 9) == wanted
+    assert conversation.broker.topics["t"].topic_id == topic_id
+    assert not list(conversation.broker.store.partitions())
+    more = {"name": "t", "count": COUNT + 1, "assignments": [{"broker_ids": [1]}]}
+    grown = conversation.ask("CreatePartitions", 3, topics=[more], timeout_ms=1000)
+    assert grown["results"][0]["error_code"] == ErrorCode.NONE
+    assert told(conversation, 9) == [*wanted, (COUNT, 0, 1)]
+    gone = conversation.ask("DeleteTopics", 5, topic_names=["t"], timeout_ms=1000)
+    assert gone["responses"][0]["error_code"] == ErrorCode.NONE
+    conversation.restart()
+    assert "t" not in conversation.broker.topics
 
 
 def test_topics_are_described_with_what_is_not_here() -> None:
