@@ -155,7 +155,11 @@ class ClusterMetadata:
     def _is_here(self, record: PartitionRecord) -> bool:
         if self.home.node_id not in record.replicas:
             return False
-        return self._directory_in(record) in (self.home.directory_id, _MIGRATING, _UNASSIGNED)
+        directory = self._directory_in(record)
+        if directory not in (_MIGRATING, _UNASSIGNED):
+            return directory == self.home.directory_id
+        # The node has not said yet in which of its directories it is.
+        return len(self.image.log_directories.get(self.home.node_id, ())) <= 1
 
     def _directory_in(self, record: PartitionRecord) -> bytes:
         """Return in which directory a record says that our replica is."""

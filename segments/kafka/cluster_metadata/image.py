@@ -18,6 +18,7 @@ from logstore.segments.kafka.cluster_metadata.records import (
     AbortTransactionRecord,
     AnyRecord,
     BeginTransactionRecord,
+    BrokerRegistrationChangeRecord,
     ConfigRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
@@ -85,6 +86,8 @@ class MetadataImage:
         self.configs: dict[tuple[int, str], dict[str, str]] = {}
         self.features: dict[str, int] = {}
         self.broker_epochs: dict[int, int] = {}
+        #: by broker: the ids of its data directories, as far as it has told them
+        self.log_directories: dict[int, tuple[bytes, ...]] = {}
         self.scram: dict[tuple[int, str], UserScramCredentialRecord] = {}
         self.next_producer_id = 0
         #: who may do what, by the entry's id
@@ -105,6 +108,7 @@ class MetadataImage:
             ProducerIdsRecord: self._producer_ids,
             RegisterBrokerRecord: self._register_broker,
             UnregisterBrokerRecord: self._unregister_broker,
+            BrokerRegistrationChangeRecord: self._change_registration,
             UserScramCredentialRecord: self._scram,
             RemoveUserScramCredentialRecord: self._remove_scram,
         }
@@ -217,9 +221,15 @@ class MetadataImage:
 
     def _register_broker(self, record: RegisterBrokerRecord) -> None:
         self.broker_epochs[record.broker_id] = record.broker_epoch
+        self.log_directories[record.broker_id] = record.log_dirs
+
+    def _change_registration(self, record: BrokerRegistrationChangeRecord) -> None:
+        if record.log_dirs:  # else they are as they were
+            self.log_directories[record.broker_id] = record.log_dirs
 
     def _unregister_broker(self, record: UnregisterBrokerRecord) -> None:
         self.broker_epochs.pop(record.broker_id, None)
+        self.log_directories.pop(record.broker_id, None)
 
     def _scram(self, record: UserScramCredentialRecord) -> None:
         self.scram[record.mechanism, record.name] = record

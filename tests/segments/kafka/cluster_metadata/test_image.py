@@ -10,6 +10,7 @@ from logstore.segments.kafka.cluster_metadata.records import (
     AbortTransactionRecord,
     AnyRecord,
     BeginTransactionRecord,
+    BrokerRegistrationChangeRecord,
     ConfigRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
@@ -151,11 +152,15 @@ def test_brokers_and_producer_ids() -> None:
         RegisterBrokerRecord(1, A, 11),
         RegisterBrokerRecord(2, A, 12),
         RegisterBrokerRecord(1, B, 29),
+        RegisterBrokerRecord(3, A, 30, log_dirs=(A,)),
+        BrokerRegistrationChangeRecord(3, 30, -1),
+        BrokerRegistrationChangeRecord(1, 29, log_dirs=(A, B)),
         UnregisterBrokerRecord(2, 12),
         ProducerIdsRecord(1, 11, 1000),
         ProducerIdsRecord(1, 29, 2000),
     )
-    assert image.broker_epochs == {1: 29}
+    assert image.broker_epochs == {1: 29, 3: 30}
+    assert image.log_directories == {1: (A, B), 3: (A,)}
     assert image.next_producer_id == 2000
 
 

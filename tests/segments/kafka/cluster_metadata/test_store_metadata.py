@@ -236,6 +236,28 @@ def test_partitions_whose_directories_a_crash_took(host: SimulatedHost) -> None:
     assert opened(host).topics_by_id[topic_id].settings == {"retention.ms": "5"}
 
 
+@pytest.mark.parametrize("directory_count", [0, 1, 2])
+def test_a_partition_without_a_directory_may_be_in_any(
+    host: SimulatedHost, directory_count: int
+) -> None:
+    """A node with two has it in the other: made anew here, Kafka would find it twice."""
+    store = opened(host)
+    store.create_topic("t", 1)
+    metadata, home = store.metadata, store.metadata.home.directory_id
+    record = metadata.image.topics["t"].partitions[0]
+    known = (home, OTHER_ID)[:directory_count]
+    metadata.image.apply(RegisterBrokerRecord(1, OTHER_ID, 42, log_dirs=known))
+    for directory, is_here in (
+        (home, True),
+        (OTHER_ID, False),
+        (bytes(15) + b"\1", directory_count < 2),  # unassigned
+        (bytes(16), directory_count < 2),  # migrating
+    ):
+        metadata.image.apply(attrs.evolve(record, directories=(directory,)))
+        assert len(list(metadata.partitions_here())) == is_here, directory
+    store.abandon()
+
+
 def test_what_is_left_of_a_deleted_topic_goes(host: SimulatedHost) -> None:
     """A crash between the record and the new names of the directories does not bring it back."""
     store = opened(host)
