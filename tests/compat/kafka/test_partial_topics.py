@@ -107,7 +107,7 @@ def test_a_topic_that_is_wholly_elsewhere_keeps_its_name() -> None:
     topic_id = conversation.broker.topics["t"].topic_id
     wanted = [(index, 5, -1) for index in range(COUNT)]
     assert told(conversation, 9) == wanted
-    asked = {
+    asked: dict[str, Any] = {
         "name": "t",
         "num_partitions": 1,
         "replication_factor": 1,
