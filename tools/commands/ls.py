@@ -36,7 +36,7 @@ _STATES = {
 @click.option("--topic", metavar="NAME", help="Only this topic.")
 @click.option("--segments", "--log-files", "has_segments", is_flag=True,
               help="List every segment (RocketMQ: every file) too.")  # fmt: skip
-@click.option("--json", "is_json", is_flag=True, help="Print one JSON object.")
+@click.option("--json", "is_json", is_flag=True, help="Print one JSON object a directory.")
 def ls(directory: str, topic: str | None, has_segments: bool, is_json: bool) -> None:
     """
     List the topics, partitions and segments of a Kafka data directory, or of a RocketMQ store.

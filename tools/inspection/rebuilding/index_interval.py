@@ -12,11 +12,12 @@ from functools import partial
 
 import attrs
 
-from logstore.errors import CorruptEntryError, LogStoreError
+from logstore.errors import CorruptEntryError
 from logstore.host import FileSystem, Host
 from logstore.segments.kafka.config import LogConfig
 from logstore.segments.kafka.segment_files import LOG, offset_file_name
 from logstore.tools.inspection.batch_walk import walk_batches
+from logstore.tools.inspection.cluster_image import cluster_image
 from logstore.tools.inspection.rebuilding.partition_rebuild import log_bases
 from logstore.tools.inspection.verification.indexes import read_index
 
@@ -30,7 +31,7 @@ class IndexIntervals:
 
     def __init__(self, host: Host, data_directory: str) -> None:
         self._fs = host.fs
-        self._configured = _configured(host, data_directory)
+        self._configured = _configured(host.fs, data_directory)
 
     def of(self, directory: str, topic: str) -> int:
         """Return what the metadata say of a topic, or what its partition there looks like."""
@@ -40,19 +41,12 @@ class IndexIntervals:
         return inferred_interval(self._fs, directory, log_bases(self._fs, directory))
 
 
-def _configured(host: Host, data_directory: str) -> Callable[[str], Mapping[str, str]]:
+def _configured(fs: FileSystem, data_directory: str) -> Callable[[str], Mapping[str, str]]:
     """Return what tells a topic's settings."""
     from logstore.segments.kafka.cluster_metadata.image import ResourceType
-    from logstore.segments.kafka.cluster_metadata.metadata_log import DIRECTORY, MetadataLog
-    from logstore.segments.kafka.cluster_metadata.release import parse_release
 
-    if not host.fs.exists(f"{data_directory}/{DIRECTORY}"):
-        return _no_settings
-    try:
-        log = MetadataLog(host, data_directory, -1, release=parse_release("4.3"), is_writable=False)
-    except LogStoreError:
-        return _no_settings
-    return partial(log.image.configs_of, ResourceType.TOPIC)
+    image = cluster_image(fs, data_directory)
+    return _no_settings if image is None else partial(image.configs_of, ResourceType.TOPIC)
 
 
 def _no_settings(topic: str) -> Mapping[str, str]:

@@ -21,9 +21,9 @@ from logstore.segments.kafka.directory_name import (
 )
 from logstore.segments.kafka.meta_properties import FILE_NAME as META_PROPERTIES
 from logstore.segments.kafka.meta_properties import MetaProperties
+from logstore.tools.inspection.cluster_image import cluster_image
 from logstore.tools.inspection.lock_holder import lock_holder
 from logstore.tools.inspection.survey import holds_a_log, is_partition, listed
-from logstore.tools.inspection.verification.cluster_topics import cluster_topics
 from logstore.tools.inspection.verification.finding import Finding, Severity
 from logstore.tools.inspection.verification.partition_check import (
     PartitionCheck,
@@ -161,8 +161,9 @@ class DirectoryCheck:
         # Only with an open transaction, and it brings all that groups write along.
         from logstore.tools.inspection.verification.coordinators import read_coordinators
 
-        found = (cluster_topics(self.fs, place).get(_COORDINATORS) for place in places)
-        topic = next((one for one in found if one is not None), None)
+        images = (cluster_image(self.fs, place) for place in places)
+        image = next((one for one in images if one is not None), None)
+        topic = None if image is None else image.topics.get(_COORDINATORS)
         wanted = range(len(folders)) if topic is None else topic.partitions
         is_all = all(str(index) in folders for index in wanted)
         return read_coordinators(self.fs, [*folders.values()], is_all=is_all)

@@ -9,7 +9,7 @@ from logstore.errors import CorruptFileError
 from logstore.host import FileSystem
 from logstore.segments.kafka.kafka_uuid import uuid_to_text
 from logstore.segments.kafka.partition_metadata import FILE_NAME, PartitionMetadata
-from logstore.tools.inspection.verification.cluster_topics import cluster_topics
+from logstore.tools.inspection.cluster_image import cluster_image
 from logstore.tools.inspection.verification.finding import Finding
 
 
@@ -30,7 +30,8 @@ def topic_id_findings(
             continue
         if found is not None:
             ids[root] = found.topic_id
-    known = {name: one.topic_id for name, one in cluster_topics(fs, directory).items()}
+    image = cluster_image(fs, directory)
+    known = {} if image is None else {name: one.topic_id for name, one in image.topics.items()}
     for root, topic_id in ids.items():
         expected, by = known.get(topics[root]), "the cluster's metadata"
         if expected is None:
