@@ -19,15 +19,10 @@ from logstore.errors import ForeignDirectoryError
 from logstore.os_host import system_host
 from logstore.segments.kafka.store import KafkaStore
 from logstore.segments.rocketmq.store import RocketMQStore
+from tests.compat.spark.convert.test_preserve_kafka import SMALL, logs_of
 from tests.segments.kafka.golden_case import GOLDEN
 from tests.segments.kafka.split_directories import split_in_two
 
-SMALL = {
-    "mappedFileSizeCommitLog": "1048576",
-    "maxHashSlotNum": "1000",
-    "maxIndexNum": "4000",
-    "mappedFileSizeConsumeQueue": "6000",
-}
 SETS = ("kafka-4.3", "transactions-4.3")
 
 
@@ -49,15 +44,6 @@ def lines_of(directory: Path) -> list[str]:
     return sorted(
         line for path in directory.rglob("*.jsonl") for line in path.read_text().splitlines()
     )
-
-
-def logs_of(directory: Path) -> dict[str, bytes]:
-    """Return every segment's data by partition and name, without those of internal topics."""
-    return {
-        f"{path.parent.name}/{path.name}": path.read_bytes()
-        for path in sorted(directory.glob("*/*.log"))
-        if not path.parent.name.startswith("__")
-    }
 
 
 @pytest.mark.parametrize("name", SETS)
