@@ -15,6 +15,7 @@ from logstore.partition import Record
 from logstore.segments.kafka.kafka_uuid import uuid_to_text
 from logstore.segments.kafka.segment_files import TRANSACTION_INDEX, offset_file_name
 from logstore.segments.kafka.store import KafkaStore, StoreOptions
+from logstore.segments.rocketmq.store import RocketMQStore
 from logstore.tools.inspection.columns import aligned
 from logstore.tools.inspection.lock_holder import lock_holder
 from tests.segments.kafka.golden_case import GOLDEN, SETS, copy_of_data, open_copy
@@ -286,3 +287,15 @@ def test_a_long_name_does_not_make_every_line_as_long() -> None:
         f"{long}     12",
         f"{'b' * 48}      3",
     ]
+
+
+@pytest.mark.parametrize("command", ["ls", "verify", "query"])
+def test_a_rocketmq_store_is_not_one_of_several(
+    command: str, tmp_path: Path, logstore: CommandLine
+) -> None:
+    """It has everything; what another one has is another store's."""
+    RocketMQStore(system_host(), str(tmp_path / "store")).close()
+    asked = ("--topic", "t", "--queue", 0, "--offset", 0) if command == "query" else ()
+    outcome = logstore(command, f"{GOLDEN / 'epochs-4.3/data'},{tmp_path / 'store'}", *asked)
+    assert outcome.exit_code == 1
+    assert f"{tmp_path / 'store'}: is a RocketMQ store, which is read on its own" in outcome.err

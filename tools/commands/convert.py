@@ -125,7 +125,8 @@ def convert(
 
     SRC is a Kafka log directory, several of a cluster with commas between (read as one), or a
     RocketMQ store, best with no broker running; it is only read. DST must not be there; it appears
-    when it is whole. A run that was killed is gone on with by the same command.
+    when it is whole, ready for the real broker. A run that was killed is gone on with by the same
+    command; where DST is finished, it ends at once with 0.
 
     \b
     Examples:
@@ -139,17 +140,9 @@ def convert(
     from logstore.compat.spark.convert.options import ConvertOptions
 
     options = ConvertOptions(
-        source,
-        target,
-        layout,
-        topic_names(topics),
-        from_ms,
-        until_ms,
-        codec,
-        _settings(settings, layout),
-        preserve=is_preserving,
-        mode=mode,
-    )
+        source, target, layout, topic_names(topics), from_ms, until_ms, codec,
+        _settings(settings, layout), preserve=is_preserving, mode=mode,
+    )  # fmt: skip
     if is_dry:
         _tell_outlook(options, is_json=is_json)
     else:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Any
 
 import click
 
 from logstore.os_host import system_host
-from logstore.segments.kafka.data_directory import named_directories
 from logstore.segments.kafka.kafka_uuid import uuid_to_text
 from logstore.tools.inspection.columns import aligned
 from logstore.tools.inspection.json_line import json_line
 from logstore.tools.inspection.late_progress import LateProgress
-from logstore.tools.inspection.layout import ROCKETMQ, layout_of
+from logstore.tools.inspection.layout import ROCKETMQ, layout_of, stores_in
 from logstore.tools.inspection.survey import (
     PartitionView,
     SegmentView,
@@ -54,8 +52,8 @@ def ls(directory: str, topic: str | None, has_segments: bool, is_json: bool) -> 
       logstore ls --segments /var/lib/rocketmq/store
       logstore ls --json /var/lib/rocketmq/store | jq '.queues[] | {topic, queueId, maxOffset}'
     """
-    paths = [os.path.abspath(one) for one in named_directories(system_host().fs, directory)]
-    if layout_of(paths[0]) == ROCKETMQ and len(paths) == 1:
+    paths = stores_in(directory)
+    if layout_of(paths[0]) == ROCKETMQ:
         from logstore.tools.commands.ls_rocketmq import list_store
 
         list_store(paths[0], topic, has_files=has_segments, is_json=is_json)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Any
 
@@ -11,13 +10,12 @@ import click
 from logstore.errors import MissingSegmentError
 from logstore.host import FileSystem
 from logstore.os_host import system_host
-from logstore.segments.kafka.data_directory import named_directories
 from logstore.segments.kafka.directory_name import DirectoryNameError, parse_directory_name
 from logstore.tools.commands.record_choice import moment
 from logstore.tools.commands.store_settings import store_settings
 from logstore.tools.inspection.explanation import explain_offset, explain_time
 from logstore.tools.inspection.json_line import json_line
-from logstore.tools.inspection.layout import ROCKETMQ, layout_of
+from logstore.tools.inspection.layout import ROCKETMQ, layout_of, stores_in
 from logstore.tools.inspection.road import Explanation
 from logstore.tools.inspection.stored_partition import StoredPartition
 from logstore.tools.inspection.survey import is_partition, listed, log_starts
@@ -94,8 +92,7 @@ def query(
 
 def _chosen(text: str, name: str) -> str:
     """Return which of the named directories has the partition `name`; the first if none has."""
-    fs = system_host().fs
-    paths = [os.path.abspath(one) for one in named_directories(fs, text)]
+    fs, paths = system_host().fs, stores_in(text)
     return next((one for one in paths if fs.is_directory(f"{one}/{name}")), paths[0])
 
 

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
-from logstore.os_host import system_host
 from logstore.passing_files import PassingFileSystem
-from logstore.segments.kafka.data_directory import named_directories
 from logstore.tools.commands.spark_master import spark_at
 from logstore.tools.commands.store_settings import store_settings
 from logstore.tools.inspection.json_line import json_line
 from logstore.tools.inspection.late_progress import LateProgress
-from logstore.tools.inspection.layout import ROCKETMQ, layout_of
+from logstore.tools.inspection.layout import ROCKETMQ, layout_of, stores_in
 from logstore.tools.inspection.verification.directory_check import DirectoryCheck
 from logstore.tools.inspection.verification.finding import Finding
 
@@ -58,13 +55,13 @@ def verify(
       logstore verify /var/lib/rocketmq/store --master local[*]
       logstore verify --json /var/lib/kafka | jq -r 'select(.severity == "damage") | .file'
     """
-    paths = [os.path.abspath(one) for one in named_directories(system_host().fs, directory)]
-    layouts = [layout_of(path) for path in paths]
+    paths = stores_in(directory)
+    is_rocketmq = layout_of(paths[0]) == ROCKETMQ
     is_damaged = False
     with spark_at(master, "verify") as spark:
-        for path, layout in zip(paths, layouts, strict=True):
+        for path in paths:
             with LateProgress("verifying", 0) as progress:
-                if layout == ROCKETMQ:
+                if is_rocketmq:
                     from logstore.tools.commands.verify_rocketmq import store_findings
 
                     findings = store_findings(path, settings, progress, spark)

@@ -8,12 +8,28 @@ from logstore.errors import ForeignDirectoryError
 from logstore.host import Host
 from logstore.os_host import system_host
 from logstore.segments import UnfinishedConversionError, recognise_layout
+from logstore.segments.kafka.data_directory import named_directories
 from logstore.segments.rocketmq.opening.directory import looks_like_store
 
 KAFKA = "kafka"
 ROCKETMQ = "rocketmq"
 #: how far up a store is looked for whose part was named
 _LEVELS = 3
+
+
+def stores_in(text: str) -> list[str]:
+    """
+    Return the directories that `text` names: one store, or several of Kafka's ``log.dirs``.
+
+    Raises:
+        ForeignDirectoryError: one of several is a RocketMQ store; or as :func:`layout_of`.
+
+    """
+    paths = [os.path.abspath(one) for one in named_directories(system_host().fs, text)]
+    for path in paths:
+        if len(paths) > 1 and layout_of(path) == ROCKETMQ:
+            raise ForeignDirectoryError(f"{path}: is a RocketMQ store, which is read on its own")
+    return paths
 
 
 def layout_of(directory: str, host: Host | None = None) -> str:

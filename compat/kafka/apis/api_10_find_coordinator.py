@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.error_messages import MESSAGES
-from logstore.compat.kafka.topics.creation import internal_topic
+from logstore.compat.kafka.topics.internal_partitions import internal_partition
 from logstore.compat.kafka.topics.names import (
     GROUPS_TOPIC,
     SHARE_GROUPS_TOPIC,
@@ -71,9 +71,9 @@ def _found(broker: Broker, client: Client, key_type: int, key: str, version: int
     if key_type not in _TOPICS:
         return _none(ErrorCode.INVALID_REQUEST, MESSAGES[ErrorCode.INVALID_REQUEST])
     try:
-        internal_topic(broker, _TOPICS[key_type])
+        internal_partition(broker, _TOPICS[key_type], key)
     except (LogStoreError, OSError) as error:
-        _log.warning("%s cannot be created: %s", _TOPICS[key_type], error)
+        _log.warning("%s has no coordinator: %s", key, error)
         return _none(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")
     node = broker.nodes.by_id.get(broker.placements.coordinator_of(_TOPICS[key_type], key))
     if node is None:

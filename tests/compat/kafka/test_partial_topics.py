@@ -13,6 +13,7 @@ import pytest
 
 from logstore.compat.kafka.error_codes import ErrorCode
 from logstore.compat.kafka.groups.modern.broker_cluster import BrokerCluster
+from logstore.compat.kafka.groups.partitioning import partition_of
 from logstore.partition import Record
 from logstore.segments.kafka import clean_shutdown
 from logstore.segments.kafka.cluster_metadata.metadata_log import DIRECTORY as METADATA
@@ -167,6 +168,26 @@ def test_growing_begins_behind_the_last(opened: Any) -> None:
     conversation.restart()
     assert records_of(conversation) == wanted
     assert [error for _, error, _ in told(conversation, 9)] == [5, 0, 5, 0, 0, 0]
+
+
+def test_groups_that_are_kept_elsewhere_find_no_coordinator() -> None:
+    """As in Kafka, whose disk with that partition is offline; the others go on."""
+    conversation = Conversation({"offsets.topic.num.partitions": "2"})
+    groups = [f"g{number}" for number in range(8)]
+
+    def found() -> list[int]:
+        answers = (conversation.ask("FindCoordinator", 2, key=one, key_type=0) for one in groups)
+        return [answer["error_code"] for answer in answers]
+
+    assert set(found()) == {ErrorCode.NONE}
+    conversation.broker.close()
+    conversation.host.fs.remove_directory(f"{DIRECTORY}/{METADATA}")
+    conversation.host.fs.remove_directory(f"{DIRECTORY}/__consumer_offsets-0")
+    reopened(conversation)
+    wanted = [partition_of(one, 2) for one in groups]
+    assert set(wanted) == {0, 1}
+    unavailable = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert found() == [ErrorCode.NONE if index else unavailable for index in wanted]
 
 
 def test_consumer_groups_share_out_all() -> None:
