@@ -14,17 +14,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from logstore.compat.spark.columns import (
-    COLUMN_TYPES,
     CORRUPT,
     DEFAULT_COLUMNS,
     HEADERS,
     columns_of,
     ddl_of,
 )
+from logstore.compat.spark.connect import is_asked_later, is_connected, over_views
 from logstore.compat.spark.options import PERMISSIVE, parse_options
+from logstore.compat.spark.used_columns import used_columns
 from logstore.errors import LogStoreError
 
 if TYPE_CHECKING:
@@ -44,7 +45,6 @@ _ASKS = re.compile(
 #: how rows would be put somewhere behind a WITH or a FROM
 _CHANGES = re.compile(r"\binsert\s+(into|overwrite)\b", re.IGNORECASE)
 _DESCRIBE = re.compile(r"\s*desc(ribe)?\b", re.IGNORECASE)
-_SCAN = "DataSourceV2ScanRelation"
 _WORD = re.compile(r"\w+")
 _PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
@@ -82,11 +82,11 @@ def sql(
     try:
         frame = _planned(spark, query, stores)
         used = used_columns(frame)
-        if used is None:
-            return frame
-        for store in stores:
-            store.show_records(tuple(name for name in store.all_columns if name in used))
-        return spark.sql(query)
+        if used is not None:
+            for store in stores:
+                store.show_records(tuple(name for name in store.all_columns if name in used))
+            frame = spark.sql(query)
+        return _kept(spark, query, frame, stores)
     except PySparkException as error:  # what is constant is worked out here, and 1 / 0 fails
         raise QueryError(_first_lines(str(error))) from None
 
@@ -117,6 +117,14 @@ def _planned(spark: SparkSession, query: str, stores: list[_Store]) -> DataFrame
     return spark.sql(query)
 
 
+def _kept(spark: SparkSession, query: str, frame: DataFrame, stores: list[_Store]) -> DataFrame:
+    """Return a query that goes on to mean these stores when the views are those of others."""
+    if not (is_connected(spark) and is_asked_later(frame)):
+        return frame
+    views = {name: view for store in stores for name, view in store.views.items()}
+    return over_views(spark, query, views)
+
+
 class _Store:
     """The views of one store."""
 
@@ -126,6 +134,7 @@ class _Store:
         from logstore.compat.spark.stores import absolute_location, layout_of
 
         self.prefix = prefix
+        self.views: dict[str, DataFrame] = {}
         self._spark = spark
         self._path = absolute_location(path)
         self._options = dict(options)
@@ -142,43 +151,21 @@ class _Store:
         names = columns or (_CHEAPEST,)
         reader = self._spark.read.format("logstore").options(**self._options)
         frame = reader.option("columns", ",".join(names)).schema(ddl_of(names)).load(self._path)
-        frame.createOrReplaceTempView(self.prefix + RECORDS)
+        self._show(RECORDS, frame)
 
     def show_partitions(self) -> None:
         """Count, and show what came of it."""
         from logstore.compat.spark.counting import counts
 
         frame = counts(self._spark, self._path, **self._options)
-        frame.createOrReplaceTempView(self.prefix + PARTITIONS)
+        self._show(PARTITIONS, frame)
 
-
-def used_columns(frame: DataFrame) -> set[str] | None:
-    """Return the names of all columns of stores that a result depends on; None if it reads none."""
-    inner: Any = frame
-    plan = inner._jdf.queryExecution().optimizedPlan()
-    names = _names(plan.output())
-    has_scan = False
-    for node in _nodes(plan):
-        if node.children().size():
-            names |= _names(node.references().toSeq())
-        elif node.nodeName().startswith(_SCAN) or node.getClass().getSimpleName() == _SCAN:
-            has_scan = True
-    return names & COLUMN_TYPES.keys() if has_scan else None
-
-
-def _nodes(plan: Any) -> Iterator[Any]:
-    """Yield a plan's nodes, those of the queries inside of its expressions too."""
-    yield plan
-    for inner in (plan.children(), plan.subqueries()):
-        for number in range(inner.size()):
-            yield from _nodes(inner.apply(number))
-
-
-def _names(attributes: Any) -> set[str]:
-    return {attributes.apply(number).name() for number in range(attributes.size())}
+    def _show(self, name: str, frame: DataFrame) -> None:
+        frame.createOrReplaceTempView(self.prefix + name)
+        self.views[self.prefix + name] = frame
 
 
 def _first_lines(text: str) -> str:
-    """Return what is wrong and where, without the plan that Spark prints below it."""
-    told = text.split(";\n", 1)[0].split("\n\n== SQL", 1)[0]
+    """Return what is wrong and where, without the plan or stack that Spark prints below it."""
+    told = text.split(";\n", 1)[0].split("\n\n== SQL", 1)[0].split("\n\nJVM stack", 1)[0]
     return " ".join(told.split())

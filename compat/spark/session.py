@@ -13,20 +13,25 @@ import logging
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
+from logstore.compat.spark.connect import SCHEME
 from logstore.errors import LogStoreError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 JAVA_VERSION_MIN = 17
+_CONNECT_PORT = 15002
+_LISTENS_SECONDS = 10
 _VERSION = re.compile(r'version "(\d+)')
 _LAUNCHER = """#!/bin/sh
 for argument do
@@ -40,6 +45,14 @@ exec "{java}" "$@"
 """
 
 
+class ConnectMissingError(LogStoreError):
+    """A session of Spark Connect needs gRPC, which is not installed."""
+
+
+class ServerMissingError(LogStoreError):
+    """Nobody listens where a server of Spark Connect should be."""
+
+
 class JavaMissingError(LogStoreError):
     """Neither the machine nor the extra ``java`` has a Java that Spark can use."""
 
@@ -50,12 +63,18 @@ def local_session(
     """
     Return a session whose workers run this Python, with ``format("logstore")`` known to it.
 
-    `settings` are Spark's own, by name.
+    `settings` are Spark's own, by name. A `master` such as ``sc://host:15002`` is a server of Spark
+    Connect: it needs no Java here, its workers run their own Python, and settings that a server
+    takes at its start only are not for it to take.
 
     Raises:
         JavaMissingError: there is no Java; it says how to get one.
+        ConnectMissingError: Spark Connect needs packages that are not there.
+        ServerMissingError: nobody listens at that address.
 
     """
+    if master.startswith(SCHEME):
+        return _connected_session(master, settings or {})
     ensure_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     from pyspark.sql import SparkSession
@@ -69,6 +88,38 @@ def local_session(
         spark = builder.getOrCreate()
     register(spark)
     return spark
+
+
+def _connected_session(url: str, settings: Mapping[str, str]) -> SparkSession:
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    from logstore.compat.spark import register
+
+    _check_listens(url)
+    try:
+        spark = SparkSession.builder.remote(url).getOrCreate()
+    except ImportError as error:
+        raise ConnectMissingError(
+            f"{url}: pip install 'logstore-segments[connect]' ({error})"
+        ) from None
+    for name, value in settings.items():
+        with suppress(PySparkException):  # it is one of the server's
+            spark.conf.set(name, value)
+    register(spark)
+    return spark
+
+
+def _check_listens(url: str) -> None:
+    """Refuse an address where nobody listens: Spark would go on trying for ten minutes."""
+    address = urlsplit(url)
+    host, port = address.hostname or "", address.port or _CONNECT_PORT
+    try:
+        socket.create_connection((host, port), _LISTENS_SECONDS).close()
+    except ConnectionRefusedError as error:
+        raise ServerMissingError(f"{url}: no server of Spark Connect listens there") from error
+    except OSError:
+        return  # a proxy may know the way
 
 
 @contextmanager

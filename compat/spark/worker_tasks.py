@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from logstore.compat.spark.connect import core_count, is_connected, map_connected
 from logstore.compat.spark.worker_process import WorkerFunction
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ def run_in_workers(
     """
     if not pieces:
         return []
+    if is_connected(spark):
+        return _run_connected(spark, function, pieces, progress)
     context: Any = spark.sparkContext
     done: Any = context.accumulator(0)
     tasks = _shared_out(pieces, context.defaultParallelism)
@@ -66,6 +69,24 @@ def run_in_workers(
     finally:
         watch.stop()
     return found
+
+
+def _run_connected(
+    spark: SparkSession,
+    function: Callable[[list[PieceT]], list[ResultT]],
+    pieces: Sequence[PieceT],
+    progress: Progress | None,
+) -> list[ResultT]:
+    """Do the same where there are no accumulators: by how many tasks are done."""
+    tasks = _shared_out(pieces, core_count(spark))
+    total = sum(piece.size_bytes for piece in pieces)
+
+    def tell(done: int) -> None:
+        assert progress is not None
+        progress(total * done // len(tasks), total)
+
+    told = None if progress is None else tell
+    return [one for task in map_connected(spark, function, tasks, told) for one in task]
 
 
 def _shared_out(pieces: Sequence[PieceT], core_count: int) -> list[list[PieceT]]:

@@ -46,7 +46,7 @@ def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
 @click.option("--option", "options", metavar="NAME=VALUE", multiple=True, callback=_pairs,
               help='Any option of spark.read.format("logstore"); repeatable.')  # fmt: skip
 @click.option("--master", default="local[*]", show_default=True, metavar="URL",
-              help="Where Spark runs.")  # fmt: skip
+              help="Where Spark runs; sc://HOST:PORT is a server of Spark Connect.")  # fmt: skip
 @click.option("--limit", metavar="N", type=click.IntRange(0), default=_ROWS_SHOWN,
               show_default=True, help="Rows of a table; 0: all.")  # fmt: skip
 @click.option("--csv", "is_csv", is_flag=True, help="Print all rows as CSV, names first.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import attrs
 
+from logstore.compat.spark.connect import core_count, is_connected, map_connected
 from logstore.compat.spark.convert.carried_errors import Carrying, unpacked
 from logstore.compat.spark.convert.work_folder import Attempt, WorkFolder
 from logstore.compat.spark.worker_process import WorkerFunction
@@ -44,14 +45,18 @@ class SparkRunner:
     @property
     def parallelism(self) -> int:
         """How many cores Spark has."""
+        if is_connected(self.spark):
+            return core_count(self.spark)
         return self.spark.sparkContext.defaultParallelism
 
     def map(self, function: Callable[[ItemT], ResultT], items: Sequence[ItemT]) -> list[ResultT]:
         """Run them all in Spark's workers."""
         if not items:
             return []
-        rows: Any = self.spark.sparkContext.parallelize(items, len(items))
         try:
+            if is_connected(self.spark):
+                return map_connected(self.spark, Carrying(function), items)
+            rows: Any = self.spark.sparkContext.parallelize(items, len(items))
             results: list[ResultT] = rows.map(WorkerFunction(Carrying(function))).collect()
         except Exception as error:
             told = unpacked(str(error))
