@@ -15,9 +15,11 @@ import attrs
 
 from logstore.compat.spark.log_end import end_damage
 from logstore.compat.spark.offset_bounds import EARLIEST, LATEST, Bound
+from logstore.compat.spark.option_values import OptionError
 from logstore.compat.spark.options import FAILFAST, ReadOptions
 from logstore.compat.spark.predicates import Where
 from logstore.compat.spark.rocketmq_unit import QueueBounds, RocketMQUnit
+from logstore.segments.rocketmq.tables.consumer_offsets import LIGHT_QUEUE_PREFIX
 
 if TYPE_CHECKING:
     from logstore.segments.rocketmq.queue import RocketMQQueue
@@ -77,6 +79,7 @@ def wanted_queues(
     """Return the queues that are asked for, by topic and queue id."""
     topics = store.topics()
     options.choice.check(topics)
+    _refuse_light(options)
     return {
         (topic, queue_id): queue
         for topic, queues in topics.items()
@@ -84,6 +87,20 @@ def wanted_queues(
         for queue_id, queue in queues.items()
         if options.wants(topic, queue_id) and where.wants(topic, queue_id)
     }
+
+
+def _refuse_light(options: ReadOptions) -> None:
+    """Refuse light queues: a scan of the log finds messages under the topics they were sent to."""
+    choice = options.choice
+    named = sorted(choice.topics or {topic for topic, _ in choice.assigned or ()})
+    light = [topic for topic in named if topic.startswith(LIGHT_QUEUE_PREFIX)]
+    if light:
+        raise OptionError(
+            choice.option,
+            ",".join(light),
+            "light queues lead to messages of other topics: name those, whose property "
+            "INNER_MULTI_DISPATCH has the names of light queues",
+        )
 
 
 def _is_internal(store: RocketMQStore, topic: str, queues: Mapping[int, RocketMQQueue]) -> bool:

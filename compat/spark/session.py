@@ -196,21 +196,8 @@ def _launcher_home() -> str:
     return str(home)
 
 
-#: for log4j: errors alone, on stderr; why a task fails is raised, and needs no stack of Java's
-_QUIET_LOG = """rootLogger.level = error
-logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
-logger.gateway.level = error
-logger.task.name = org.apache.spark.executor.Executor
-logger.task.level = off
-logger.tasks.name = org.apache.spark.scheduler.TaskSetManager
-logger.tasks.level = off
-rootLogger.appenderRef.stderr.ref = stderr
-appender.stderr.type = Console
-appender.stderr.name = stderr
-appender.stderr.target = SYSTEM_ERR
-appender.stderr.layout.type = PatternLayout
-appender.stderr.layout.pattern = spark: %m%n
-"""
+#: read once more while Java ends, so it is no temporary file of this process
+_QUIET_LOG = Path(__file__).with_name("quiet_log.properties")
 
 
 @contextmanager
@@ -224,17 +211,14 @@ def quiet_session(
         JavaMissingError: there is no Java; it says how to get one.
 
     """
-    with tempfile.TemporaryDirectory(prefix="logstore-spark-") as folder:
-        path = Path(folder) / "log4j2.properties"
-        path.write_text(_QUIET_LOG)
-        quiet = {
-            "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={path.as_uri()}",
-            "spark.ui.showConsoleProgress": "false",
-        }
-        # What is wrong with a query is raised, too; PySpark logs it besides, with Java's stack.
-        logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
-        spark = local_session(master, {**quiet, **(settings or {})})
-        try:
-            yield spark
-        finally:
-            spark.stop()
+    quiet = {
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_QUIET_LOG.as_uri()}",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    # What is wrong with a query is raised, too; PySpark logs it besides, with Java's stack.
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    spark = local_session(master, {**quiet, **(settings or {})})
+    try:
+        yield spark
+    finally:
+        spark.stop()

@@ -23,12 +23,17 @@ from logstore.compat.spark.work_unit import Unit, gathered
 from logstore.errors import ForeignDirectoryError
 from logstore.host import FileSystem, Host
 from logstore.os_host import system_host
-from logstore.partition import Store
+from logstore.partition import Layout, Store
 from logstore.passing_files import PassingFileSystem, is_in_passing
-from logstore.segments import recognise_layout
+from logstore.segments import UnfinishedConversionError, recognise_layout
 from logstore.segments.kafka.data_directory import named_directories
+from logstore.segments.kafka.directory_name import (
+    DirectoryNameError,
+    parse_directory_name,
+)
 from logstore.segments.kafka.gathered_store import GatheredStore
 from logstore.segments.kafka.remote.fsspec_files import is_url, open_url
+from logstore.segments.kafka.segment_files import LOG
 from logstore.segments.kafka.store import KafkaLayout, KafkaStore
 from logstore.segments.rocketmq.store import RocketMQStore
 
@@ -60,7 +65,7 @@ def layout_of(location: str) -> str:
 
     """
     directories = directories_of(location)
-    names = [recognise_layout(*_place(one)).name for one in directories]
+    names = [_recognised(*_place(one)).name for one in directories]
     for one, name in zip(directories, names, strict=True):
         if len(directories) > 1 and name != KafkaLayout.name:
             raise ForeignDirectoryError(f"{one}: is a {name} store, which is read on its own")
@@ -110,7 +115,35 @@ def _opened(location: str) -> Store:
         layout_of(location)
         return GatheredStore(system_host(), [str(Path(one).absolute()) for one in directories])
     host, directory = _place(location)
-    return recognise_layout(host, directory).open(host, directory, writable=False)
+    return _recognised(host, directory).open(host, directory, writable=False)
+
+
+def _recognised(host: Host, directory: str) -> Layout:
+    """Return the layout of a directory; of one partition's, say which one to name instead."""
+    try:
+        return recognise_layout(host, directory)
+    except UnfinishedConversionError:
+        raise
+    except ForeignDirectoryError:
+        topic = _topic_of_partition(host.fs, directory)
+        if topic is None:
+            raise
+        raise ForeignDirectoryError(
+            f"{directory}: is one partition's directory; name the one that it is in, and "
+            f"topics={topic}"
+        ) from None
+
+
+def _topic_of_partition(fs: FileSystem, directory: str) -> str | None:
+    """Return whose partition is in a directory, None if it is no partition's."""
+    try:
+        topic = parse_directory_name(directory.rstrip("/").rpartition("/")[2]).topic
+    except DirectoryNameError:
+        return None
+    is_there = fs.is_directory(directory) and any(
+        entry.name.endswith(LOG) for entry in fs.list_directory(directory)
+    )
+    return topic if is_there else None
 
 
 def plan(store: Store, options: ReadOptions, where: Where) -> list[Unit]:

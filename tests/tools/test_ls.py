@@ -93,7 +93,23 @@ def test_segments_and_one_topic_are_listed_on_demand(logstore: CommandLine) -> N
         "plain-0", "00000000000000000014", "14", "29", "1,225", "3", "4", "-",
         "2023-11-14T22:14:10.935Z",
     ]  # fmt: skip
-    assert logstore("ls", "--topic", "nix", directory).lines[-1] == "no partitions"
+
+
+def test_a_topic_that_is_not_there_is_said(tmp_path: Path, logstore: CommandLine) -> None:
+    """In no directory, or not this partition's: with what is there, and exit code 1."""
+    directory = GOLDEN / SETS[0] / "data"
+    names = {view["topic"] for view in logstore("ls", "--json", directory).json["partitions"]}
+    refused = logstore("ls", "--topic", "nix", directory)
+    assert (refused.exit_code, refused.out) == (1, "")
+    assert f"{directory}: there is no topic nix; there are {sorted(names)[0]}, " in refused.err
+    assert "did you mean plain?" in logstore("ls", "--topic", "plian", directory).err
+    other = logstore("ls", "--json", "--topic", "nix", directory / "plain-0")
+    assert (other.exit_code, other.out) == (1, "")
+    assert "there is no topic nix; there are plain" in other.err
+    first, second = split_in_two(directory, tmp_path)
+    whole = f"{first},{second}"
+    assert logstore("ls", "--topic", "plain", whole).exit_code == 0
+    assert logstore("ls", "--topic", "nix", whole).exit_code == 1
 
 
 def test_one_partition_is_enough(logstore: CommandLine) -> None:

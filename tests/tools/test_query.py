@@ -315,3 +315,29 @@ def test_a_partition_is_looked_for_in_every_directory(
         "query", f"{first},{second}", "--topic", "x", "--partition", 0, "--offset", 1
     )
     assert missing.exit_code != 0
+    assert "there is no partition x-0; there are " in missing.err
+
+
+def test_of_replicas_the_one_that_could_lead_is_asked(
+    tmp_path: Path, logstore: CommandLine
+) -> None:
+    """Not the first that is named, which lags behind, and whose epoch was over."""
+    ends: dict[str, int] = {}
+    for name, epochs in (("behind", (1, 1)), ("ahead", (1, 1, 1)), ("over", (1, 2))):
+        store = KafkaStore(system_host(), str(tmp_path / name))
+        partition = store.create_topic("orders", 2).partitions[0]
+        for epoch in epochs:
+            partition.become_leader(epoch)
+            partition.append_records([Record(None, b"v", 1_700_000_000_000)])
+        ends[name] = partition.end_offset
+        store.close()
+    behind, ahead, over = (str(tmp_path / name) for name in ends)
+    way = ("--topic", "orders", "--partition", 0, "--offset", 2)
+    found = logstore("query", f"{behind},{ahead}", *way)
+    assert found.exit_code == 0, found.err
+    assert found.lines[0].startswith(f"offset 2 in orders-0 in {ahead}, which holds [0, 3)")
+    assert logstore("query", f"{ahead},{behind}", *way).lines == found.lines
+    newer = logstore("query", f"{ahead},{over}", "--json", *way)
+    assert (newer.exit_code, newer.json["directory"]) == (1, f"{over}/orders-0")
+    missing = logstore("query", f"{ahead},{over}", *way[:2], "--partition", 7, "--offset", 0)
+    assert f"{ahead},{over}: there is no partition orders-7; orders has 0, 1" in missing.err

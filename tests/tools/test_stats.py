@@ -14,7 +14,8 @@ from logstore.segments.kafka.compression import Codec, decompress
 from logstore.segments.kafka.record_batch import HEADER_BYTES
 from logstore.segments.kafka.store import KafkaStore, StoreOptions
 from tests.segments.kafka.golden_case import GOLDEN, copy_of_data
-from tests.segments.rocketmq.golden_case import GoldenCase
+from tests.segments.kafka.split_directories import split_in_two
+from tests.segments.rocketmq.golden_case import GoldenCase, golden_cases
 from tests.tools.command_line import CommandLine
 
 DATA = GOLDEN / "kafka-4.3" / "data"
@@ -201,3 +202,54 @@ def test_what_is_not_there_is_said(store: Path, tmp_path: Path, logstore: Comman
     assert (topic.exit_code, place.exit_code) == (1, 1)
     assert "option topics: 'bills' is not in the store" in topic.err
     assert str(tmp_path) in place.err
+
+
+def test_keys_are_told_of_records_that_have_some(store: Path, logstore: CommandLine) -> None:
+    """Of records without keys there are none, and of no records nothing is said."""
+    (case,) = golden_cases("multi-dispatch", version="5.5.0")
+    lines = logstore("stats", case.store, "--topics", "shop_user_0,%RETRY%golden_reader").lines
+    assert lines[:2] == ["%RETRY%golden_reader: 1 partition", "  records    0"]
+    assert lines[2].startswith("  bytes")
+    assert "  keys       none" in lines[3:]
+
+
+def test_light_queues_are_refused(logstore: CommandLine, tmp_path: Path) -> None:
+    """They lead to messages of other topics, so that a scan of the log would find none."""
+    (case,) = golden_cases("multi-dispatch", version="5.5.0")
+    target = ("--to", "kafka", "--master", "none")
+    for command in (("stats", case.store), ("convert", case.store, tmp_path / "new", *target)):
+        refused = logstore(*command, "--topics", "shop_user_0,%LMQ%abc")
+        assert refused.exit_code == 1
+        assert "option topics: '%LMQ%abc' light queues lead to messages" in refused.err
+
+
+@pytest.mark.parametrize("command", ["stats", "convert"])
+def test_one_partition_is_named_by_its_topic(
+    command: str, store: Path, tmp_path: Path, logstore: CommandLine
+) -> None:
+    """A partition's own directory lacks what is said beside it; what to name instead is said."""
+    partition = next(path for path in sorted(store.iterdir()) if path.is_dir())
+    topic = partition.name.rpartition("-")[0]
+    rest = () if command == "stats" else (tmp_path / "new", "--to", "jsonl", "--master", "none")
+    refused = logstore(command, partition, *rest)
+    assert refused.exit_code == 1
+    assert f"{partition}: is one partition's directory; name the one that it is in" in refused.err
+    assert f"topics={topic}" in refused.err
+
+
+@pytest.mark.parametrize("command", ["stats", "rocketmq", "jsonl"])
+def test_of_a_part_of_a_cluster_it_is_said(
+    command: str, tmp_path: Path, logstore: CommandLine, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Who forgets a directory hears which topics lack partitions; with all of them nothing."""
+    first, second = split_in_two(DATA, tmp_path)
+    words = ("stats",) if command == "stats" else ("convert", "--to", command, "--master", "none")
+    for number, name in enumerate((f"{first}", f"{first},{second}")):
+        caplog.clear()
+        rest = () if command == "stats" else (tmp_path / f"new-{number}",)
+        assert logstore(*words, name, *rest).exit_code == 0
+        is_told = f"{name}: lacks partitions that the cluster has: " in caplog.text
+        assert is_told == (name == f"{first}")
+    caplog.clear()
+    logstore("stats", first, "--topics", "compacted")
+    assert ("1 of compacted;" in caplog.text) == (not (first / "compacted-0").exists())

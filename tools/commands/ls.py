@@ -11,6 +11,7 @@ from logstore.os_host import system_host
 from logstore.segments.kafka.kafka_uuid import uuid_to_text
 from logstore.tools.inspection.columns import aligned
 from logstore.tools.inspection.json_line import json_line
+from logstore.tools.inspection.known_names import no_such_topic
 from logstore.tools.inspection.late_progress import LateProgress
 from logstore.tools.inspection.layout import ROCKETMQ, layout_of, stores_in
 from logstore.tools.inspection.survey import (
@@ -18,6 +19,7 @@ from logstore.tools.inspection.survey import (
     SegmentView,
     Survey,
     survey_directory,
+    topics_in,
 )
 from logstore.tools.inspection.times import iso_time
 
@@ -41,7 +43,7 @@ def ls(directory: str, topic: str | None, has_segments: bool, is_json: bool) -> 
 
     DIR is an entry of log.dirs or several with commas between, one partition's directory, or a
     copy of either; or a storePathRootDir. Reads only and takes no lock, so a broker may be running.
-    Exits with 1 if something in it is damaged.
+    Exits with 1 if something in it is damaged, or the topic is not there.
 
     \b
     Examples:
@@ -53,7 +55,10 @@ def ls(directory: str, topic: str | None, has_segments: bool, is_json: bool) -> 
       logstore ls --json /var/lib/rocketmq/store | jq '.queues[] | {topic, queueId, maxOffset}'
     """
     paths = stores_in(directory)
-    if layout_of(paths[0]) == ROCKETMQ:
+    is_rocketmq = layout_of(paths[0]) == ROCKETMQ
+    if topic is not None and not is_rocketmq:
+        _check_topic(paths, topic)
+    if is_rocketmq:
         from logstore.tools.commands.ls_rocketmq import list_store
 
         list_store(paths[0], topic, has_files=has_segments, is_json=is_json)
@@ -65,6 +70,14 @@ def ls(directory: str, topic: str | None, has_segments: bool, is_json: bool) -> 
         is_damaged |= _list(path, topic, has_segments, is_json=is_json)
     if is_damaged:
         sys.exit(1)
+
+
+def _check_topic(paths: list[str], topic: str) -> None:
+    """Raise MissingSegmentError unless one of the directories has something of the topic."""
+    fs = system_host().fs
+    names = {name for path in paths for name in topics_in(fs, path)}
+    if topic not in names:
+        raise no_such_topic(",".join(paths), topic, names)
 
 
 def _list(path: str, topic: str | None, has_segments: bool, *, is_json: bool) -> bool:

@@ -10,12 +10,17 @@ import click
 from logstore.errors import MissingSegmentError
 from logstore.host import FileSystem
 from logstore.os_host import system_host
-from logstore.segments.kafka.directory_name import DirectoryNameError, parse_directory_name
+from logstore.segments.kafka.directory_name import (
+    DirectoryNameError,
+    PartitionDirectory,
+    parse_directory_name,
+)
 from logstore.tools.commands.record_choice import moment
 from logstore.tools.commands.store_settings import store_settings
 from logstore.tools.inspection.explanation import explain_offset, explain_time
 from logstore.tools.inspection.json_line import json_line
 from logstore.tools.inspection.layout import ROCKETMQ, layout_of, stores_in
+from logstore.tools.inspection.replicas import directories_with
 from logstore.tools.inspection.road import Explanation
 from logstore.tools.inspection.stored_partition import StoredPartition
 from logstore.tools.inspection.survey import is_partition, listed, log_starts
@@ -76,7 +81,9 @@ def query(
       logstore query store --message-id 7F00000100002A9F0000000000000A3C
       logstore query store --physical-offset 2620
     """
-    path = _chosen(directory, f"{topic}-{index}")
+    paths = stores_in(directory)
+    having = directories_with(system_host().fs, paths, f"{topic}-{index}")
+    path = (having or paths)[0]
     if layout_of(path) == ROCKETMQ:
         from logstore.tools.commands.query_rocketmq import StoreQuestion, query_store
 
@@ -87,13 +94,10 @@ def query(
         return
     if any(one is not None for one in (physical_offset, key, unique_key, message_id)):
         raise click.UsageError(f"{path}: Kafka knows neither keys nor physical offsets nor ids")
-    _query_partition(path, topic, index, (offset, asked_ms), is_json=is_json)
-
-
-def _chosen(text: str, name: str) -> str:
-    """Return which of the named directories has the partition `name`; the first if none has."""
-    fs, paths = system_host().fs, stores_in(text)
-    return next((one for one in paths if fs.is_directory(f"{one}/{name}")), paths[0])
+    if len(paths) > 1 and not having and topic is not None and index is not None:
+        raise _no_partition(system_host().fs, paths, topic, index)
+    place = path if len(having) > 1 else None
+    _query_partition(path, topic, index, (offset, asked_ms), place, is_json=is_json)
 
 
 def _query_partition(
@@ -101,10 +105,11 @@ def _query_partition(
     topic: str | None,
     index: int | None,
     asked: tuple[int | None, int | None],
+    place: str | None,
     *,
     is_json: bool,
 ) -> None:
-    """Print the road to an offset or a time of a Kafka partition."""
+    """Print the road to an offset or a time of a partition, which is said to be in `place`."""
     offset, asked_ms = asked
     if (offset is None) == (asked_ms is None):
         raise click.UsageError("say either --offset N or --time TIME")
@@ -117,7 +122,8 @@ def _query_partition(
     if is_json:
         click.echo(json_line(_content(partition, offset, asked_ms, explanation)))
     else:
-        click.echo(_headline(partition, offset, asked_ms))
+        where = "" if place is None else f" in {place}"
+        click.echo(_headline(partition, offset, asked_ms, where))
         for step in explanation.steps:
             click.echo(f"  {step.name:<10} {step.sentence}")
         click.echo(f"  {'answer':<10} {explanation.verdict}")
@@ -146,29 +152,47 @@ def _find(fs: FileSystem, directory: str, topic: str | None, index: int | None) 
         )
     path = f"{directory}/{topic}-{index}"
     if not fs.is_directory(path):
-        names = [entry.name for entry in entries if entry.is_directory and _is_live(entry.name)]
-        shown = ", ".join(names[:_NAMES_SHOWN]) + (", ..." if len(names) > _NAMES_SHOWN else "")
-        raise MissingSegmentError(
-            f"{directory}: there is no partition {topic}-{index}; "
-            + (f"there are {shown}" if names else "there is none at all")
-        )
+        raise _no_partition(fs, [directory], topic, index)
     start = log_starts(fs, directory).get((topic, index))
     return StoredPartition(fs, path, log_start_offset=start)
 
 
-def _is_live(name: str) -> bool:
+def _no_partition(
+    fs: FileSystem, directories: list[str], topic: str, index: int
+) -> MissingSegmentError:
+    """Return the error for a partition that none has: what there is of its topic, or at all."""
+    found = {
+        (place.topic, place.partition)
+        for directory in directories
+        for entry in fs.list_directory(directory)
+        if entry.is_directory and (place := _live_place(entry.name)) is not None
+    }
+    ids = [number for name, number in sorted(found) if name == topic]
+    names = [str(one) for one in ids] or [f"{name}-{number}" for name, number in sorted(found)]
+    shown = ", ".join(names[:_NAMES_SHOWN]) + (", ..." if len(names) > _NAMES_SHOWN else "")
+    there_are = f"{topic} has {shown}" if ids else f"there are {shown}"
+    return MissingSegmentError(
+        f"{','.join(directories)}: there is no partition {topic}-{index}; "
+        + (there_are if found else "there is none at all")
+    )
+
+
+def _live_place(name: str) -> PartitionDirectory | None:
     try:
-        return parse_directory_name(name).is_live
+        place = parse_directory_name(name)
     except DirectoryNameError:
-        return False
+        return None
+    return place if place.is_live else None
 
 
-def _headline(partition: StoredPartition, offset: int | None, asked_ms: int | None) -> str:
+def _headline(
+    partition: StoredPartition, offset: int | None, asked_ms: int | None, where: str
+) -> str:
     what = f"offset {offset}" if asked_ms is None else f"time {iso_time(asked_ms)} ({asked_ms})"
     span = f"[{partition.start_offset}, {partition.end_offset})"
     count = len(partition.segments)
     segments = "1 segment" if count == 1 else f"{count} segments"
-    return f"{what} in {partition.name}, which holds {span} in {segments}"
+    return f"{what} in {partition.name}{where}, which holds {span} in {segments}"
 
 
 def _content(

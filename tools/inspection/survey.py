@@ -113,6 +113,28 @@ def survey_directory(
     return Survey(directory, state, process, meta, tuple(views), tuple(problems))
 
 
+def topics_in(fs: FileSystem, directory: str) -> set[str]:
+    """
+    Return the topics of which a data directory, or one partition's, has anything.
+
+    Raises:
+        ForeignDirectoryError: it is not there, or is a file.
+
+    """
+    entries = listed(fs, directory)
+    if is_partition(entries):
+        return {StoredPartition(fs, directory).place.topic}
+    return {_topic_of(path) for path in _partition_paths(fs, directory, entries, None)}
+
+
+def _topic_of(path: str) -> str:
+    name = path.rpartition("/")[2]
+    try:
+        return parse_directory_name(name).topic
+    except DirectoryNameError:
+        return name
+
+
 def listed(fs: FileSystem, directory: str) -> list[DirectoryEntry]:
     """Return the entries of `directory`. Raises ForeignDirectoryError if it is none."""
     if not fs.exists(directory):

@@ -115,7 +115,9 @@ def _check_preservable(options: ConvertOptions) -> None:
         ("until", options.ending_timestamp_ms),
     ):
         if value is not None:
-            raise OptionError(name, value, "leaves parts of batches out; do without, or --preserve")
+            raise OptionError(
+                name, value, "leaves parts of batches out; do without it, or without --preserve"
+            )
 
 
 def _check_apart(options: ConvertOptions) -> None:

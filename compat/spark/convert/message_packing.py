@@ -127,7 +127,8 @@ class MessageBatch(RecordsOfPartition):
         if len(text) > PROPERTIES_SIZE_BYTES_MAX:
             raise UnfitRecordError(
                 f"{self.topic}-{self.queue_id}: offset {record.offset}: key and headers take "
-                f"{len(text)} bytes as properties, a message holds {PROPERTIES_SIZE_BYTES_MAX}"
+                f"{len(text)} bytes as properties, a message holds {PROPERTIES_SIZE_BYTES_MAX}; "
+                "name the other topics (--topics), or convert to parquet or jsonl, which hold it"
             )
         return text
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import attrs
 
+from logstore.compat.spark.absent_partitions import tell_absent
 from logstore.compat.spark.columns import CORRUPT, DEFAULT_COLUMNS, HEADERS
 from logstore.compat.spark.convert.file_task import LINE_SUFFIXES, PARQUET_CODECS, FileTask
 from logstore.compat.spark.convert.job import Progress, Runner, run_tasks
@@ -59,7 +60,9 @@ def plan_to_files(options: ConvertOptions) -> list[FileTask]:
         if isinstance(store, RocketMQStore):
             check_end(store)
         columns: tuple[str, ...] = (*DEFAULT_COLUMNS, HEADERS)
-        if not isinstance(store, KafkaStore):
+        if isinstance(store, KafkaStore):
+            tell_absent(store, read_options.wants)
+        else:
             columns += _MESSAGE_COLUMNS
         if options.mode == "permissive":
             columns += (CORRUPT,)

@@ -7,6 +7,7 @@ stop, which enters the topics into the cluster's metadata, and the groups' offse
 
 from __future__ import annotations
 
+import logging
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -36,7 +37,7 @@ from logstore.compat.spark.convert.preserve.restore_kafka import (
 )
 from logstore.compat.spark.convert.queue_units import NO_UNITS, QueueUnits
 from logstore.compat.spark.convert.small_queues_task import shared
-from logstore.compat.spark.convert.topic_names import kafka_name
+from logstore.compat.spark.convert.topic_names import kafka_group, kafka_name
 from logstore.compat.spark.convert.work_folder import WorkFolder
 from logstore.compat.spark.log_end import check_end
 from logstore.compat.spark.option_values import OptionError
@@ -46,10 +47,11 @@ from logstore.compat.spark.rocketmq_plan import queue_bounds, wanted_queues
 from logstore.compat.spark.stores import open_for_reading
 from logstore.deferred_sync import DeferredFileSystem, sync_volume
 from logstore.errors import ForeignDirectoryError
+from logstore.host import Host
 from logstore.java_hash import java_hash
 from logstore.os_host import system_host
 from logstore.partition import Record
-from logstore.segments.kafka import clean_shutdown
+from logstore.segments.kafka import clean_shutdown, segment_files
 from logstore.segments.kafka.checkpoints import LEADER_EPOCHS, LOG_START
 from logstore.segments.kafka.cluster_metadata.metadata_log import TOPIC as METADATA_TOPIC
 from logstore.segments.kafka.compression import Codec
@@ -221,7 +223,7 @@ def _committed(store: RocketMQStore) -> dict[tuple[str, str, int], int]:
     for key, queues in store.consumer_offsets.offsets.items():
         topic, _, group = key.partition(SEPARATOR)
         for queue_id, queue_offset in queues.items():
-            found[group, kafka_name(topic), queue_id] = queue_offset
+            found[kafka_group(group), kafka_name(topic), queue_id] = queue_offset
     return found
 
 
@@ -265,11 +267,8 @@ def _complete(folder: WorkFolder, options: ConvertOptions, plan: KafkaPlan) -> N
         _forget_completion(folder.data, plan)
     # Each partition gets files of its own; none of them counts before all of them are there.
     host = attrs.evolve(system_host(), fs=DeferredFileSystem())
-    store = KafkaStore(
-        host,
-        str(folder.data),
-        StoreOptions(node_id=1, log_defaults=dict(options.settings)),
-    )
+    store_options = StoreOptions(node_id=1, log_defaults=dict(options.settings))
+    store = _indexed(host, str(folder.data), store_options)
     try:
         # Messages may be old: a broker that starts with its defaults would remove them at once.
         settings = {"retention.ms": "-1", **options.settings}
@@ -284,6 +283,17 @@ def _complete(folder: WorkFolder, options: ConvertOptions, plan: KafkaPlan) -> N
         raise
     store.close()
     sync_volume(str(folder.data))
+
+
+def _indexed(host: Host, directory: str, options: StoreOptions) -> KafkaStore:
+    """Open the store; that it makes indexes which no task has made is no news to anybody."""
+    log = logging.getLogger(segment_files.__name__)
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        return KafkaStore(host, directory, options)
+    finally:
+        log.setLevel(level)
 
 
 def _forget_completion(data: Path, plan: KafkaPlan) -> None:
@@ -317,6 +327,11 @@ def _commit_offsets(store: KafkaStore, options: ConvertOptions, plan: KafkaPlan)
     wanted = {key: one for key, one in committed.items() if key[1] in plan.partition_counts}
     if not wanted:
         return
+    commit_offsets(store, wanted)
+
+
+def commit_offsets(store: KafkaStore, wanted: Mapping[tuple[str, str, int], int]) -> None:
+    """Let groups have committed offsets, by (group, topic, partition)."""
     groups = store.topics_by_name.get(GROUPS_TOPIC)
     if groups is None:
         groups = store.create_topic(GROUPS_TOPIC, _GROUPS_PARTITIONS, _GROUPS_SETTINGS)

@@ -15,6 +15,7 @@ from typing import Any
 
 import attrs
 
+from logstore.compat.spark.absent_partitions import tell_absent
 from logstore.compat.spark.convert.commit_log_plan import FileSpan, Measured, lay_out
 from logstore.compat.spark.convert.commit_log_task import CommitLogTask, MeasureTask
 from logstore.compat.spark.convert.committed_columns import committed_columns
@@ -33,7 +34,7 @@ from logstore.compat.spark.convert.preserve.keep_kafka import (
     plan_keeping,
 )
 from logstore.compat.spark.convert.preserve.kept_kafka import KeptCommit
-from logstore.compat.spark.convert.topic_names import rocketmq_name
+from logstore.compat.spark.convert.topic_names import rocketmq_group, rocketmq_name
 from logstore.compat.spark.convert.work_folder import WorkFolder
 from logstore.compat.spark.kafka_plan import plan_units
 from logstore.compat.spark.option_values import OptionError
@@ -149,6 +150,7 @@ def look_at(options: ConvertOptions) -> Source:
     with open_for_reading(options.source) as store:
         if not isinstance(store, KafkaStore):
             raise ForeignDirectoryError(f"{options.source}: is no Kafka store: nothing to convert")
+        tell_absent(store, read_options.wants)
         units = plan_units(store, read_options, Where())
         partitions = [
             partition
@@ -253,11 +255,12 @@ def _enter(tables: StoreTables, options: ConvertOptions, plan: RocketMQPlan) -> 
         tables.topics.put(TopicConfig(rocketmq_name(topic), count, count))
     for (group, topic, index), offset in sorted(plan.committed.items()):
         if topic in plan.partition_counts:
-            if tables.subscription_groups.get(group) is None:
-                tables.subscription_groups.put(SubscriptionGroupConfig(group))
+            name = rocketmq_group(group)
+            if tables.subscription_groups.get(name) is None:
+                tables.subscription_groups.put(SubscriptionGroupConfig(name))
             firsts = plan.first_queue_offsets
             queue_offset = queue_offset_of(options, firsts, plan.measured, topic, index, offset)
-            tables.consumer_offsets.commit(group, rocketmq_name(topic), index, queue_offset)
+            tables.consumer_offsets.commit(name, rocketmq_name(topic), index, queue_offset)
             commits.append(KeptCommit(group, topic, index, offset, queue_offset))
     return commits
 

@@ -8,6 +8,7 @@ alone such a store looks empty: queues that lead nowhere would be cut, and group
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from logstore.errors import ForeignDirectoryError, MissingSegmentError
@@ -16,6 +17,7 @@ from logstore.segments.rocketmq.opening.found_sizes import found_sizes
 if TYPE_CHECKING:
     from logstore.host import FileSystem
 
+_log = logging.getLogger(__name__)
 #: the file that every RocksDB has
 _MARK = "CURRENT"
 _DLEDGER = "dledger-"
@@ -27,6 +29,24 @@ _QUEUE_SIZES = frozenset({"mappedFileSizeConsumeQueue", "mapperFileSizeBatchCons
 def has_queue_files(fs: FileSystem, directory: str) -> bool:
     """Tell whether any queue of a store has a file."""
     return not _QUEUE_SIZES.isdisjoint(found_sizes(fs, directory))
+
+
+def check_is_whole(
+    fs: FileSystem, directory: str, log_directory: str, *, is_writable: bool
+) -> None:
+    """
+    Refuse a store of which a part stands elsewhere; of one that is only read say what is not known.
+
+    Raises:
+        MissingSegmentError: the commit log is not there.
+        ForeignDirectoryError: it is to be written, and a part of it stands in RocksDB.
+
+    """
+    refuse_without_log(fs, directory, log_directory)
+    if is_writable:
+        refuse_rocksdb(fs, directory)
+    else:
+        tell_rocksdb(fs, directory)
 
 
 def refuse_without_log(fs: FileSystem, directory: str, log_directory: str) -> None:
@@ -82,3 +102,23 @@ def refuse_rocksdb(fs: FileSystem, directory: str) -> None:
         "topics, groups or queues would begin anew; query and convert it, or copy its commitlog "
         "alone into a new directory, for which logstore reindex makes queues"
     )
+
+
+def tell_rocksdb(fs: FileSystem, directory: str) -> None:
+    """Say of a store that is only read what of it is not, because it stands in RocksDB."""
+    folder = tables_in_rocksdb(fs, directory)
+    if folder is not None:
+        _log.warning(
+            "%s: topics and groups stand in %s as RocksDB, which is not read here: settings of "
+            "topics and offsets of groups are not known",
+            directory,
+            folder,
+        )
+    folder = queues_in_rocksdb(fs, directory)
+    if folder is not None:
+        _log.warning(
+            "%s: the queues stand in %s as RocksDB, which is not read here: what the commit log "
+            "holds is known, where queues start is not",
+            directory,
+            folder,
+        )

@@ -19,7 +19,7 @@ from logstore.segments.rocketmq.opening.directory import (
     INDEX_FOLDER,
     StoreDirectory,
 )
-from logstore.segments.rocketmq.opening.elsewhere import refuse_rocksdb, refuse_without_log
+from logstore.segments.rocketmq.opening.elsewhere import check_is_whole
 from logstore.segments.rocketmq.queues.consume_queues import ConsumeQueues
 from logstore.segments.rocketmq.settings.java_config import ConfigError
 from logstore.segments.rocketmq.tables.consumer_filters import ConsumerFilterTable
@@ -147,9 +147,7 @@ def load_parts(
     """
     host, is_writable = home.host, home.is_writable
     log_directory = commit_log_directory(home, config)
-    refuse_without_log(host.fs, home.path, log_directory)
-    if is_writable:
-        refuse_rocksdb(host.fs, home.path)
+    check_is_whole(host.fs, home.path, log_directory, is_writable=is_writable)
     commit_log = CommitLog(
         host,
         log_directory,

@@ -74,6 +74,17 @@ def test_a_store_in_use_names_the_process_and_keeps_its_lock(
     store.close()
 
 
+def test_a_topic_that_is_not_there_is_said(logstore: CommandLine) -> None:
+    """With the topics that are there, and exit code 1; one without a queue is there."""
+    (case,) = golden_cases("plain", version="4.9.8")
+    topics = {message["topic"] for message in case.expected}
+    refused = logstore("ls", case.store, "--topic", "nix")
+    assert (refused.exit_code, refused.out) == (1, "")
+    assert "there is no topic nix; there are " in refused.err
+    for topic in (*topics, "TBW102"):
+        assert logstore("ls", case.store, "--topic", topic).exit_code == 0
+
+
 def test_wrong_paths_say_what_is_right(tmp_path: Path, logstore: CommandLine) -> None:
     """A part of a store, a conversion that is not finished, its target, a foreign directory."""
     (case,) = golden_cases("plain", version="4.9.8")

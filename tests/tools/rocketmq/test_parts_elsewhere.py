@@ -140,6 +140,24 @@ def test_queues_in_rocksdb_are_said(
     assert counted[message["topic"]]["records"] > 0
 
 
+@pytest.mark.parametrize("command", ["stats", "convert"])
+def test_what_a_reader_does_not_know_of_rocksdb_is_said(
+    command: str,
+    case: GoldenCase,
+    tmp_path: Path,
+    logstore: CommandLine,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Records are read, and who converts hears that groups and settings are not among them."""
+    store = case.copy_store(tmp_path / "store")
+    rest = () if command == "stats" else (tmp_path / "new", "--to", "kafka", "--master", "none")
+    tables_in_rocksdb(store)
+    queues_in_rocksdb(store)
+    assert logstore(command, store, *rest).exit_code == 0
+    assert "topics and groups stand in config/topics as RocksDB" in caplog.text
+    assert "the queues stand in consumequeue as RocksDB" in caplog.text
+
+
 @pytest.mark.parametrize("move", [queues_in_rocksdb, tables_in_rocksdb])
 def test_no_broker_begins_anew_beside_rocksdb(
     move: Callable[[Path], None], case: GoldenCase, tmp_path: Path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from logstore.os_host import system_host
 from logstore.segments.rocketmq.messages.message import Message, decode_message
 from logstore.segments.rocketmq.settings.release import Release
 from logstore.tools.inspection.rocketmq.key_search import KeyQuestion, explain_key
+from logstore.tools.inspection.rocketmq.log_end import FileEnd, log_ends
+from logstore.tools.inspection.rocketmq.stored_files import StoredFiles
 from logstore.tools.inspection.rocketmq.stored_store import StoredStore
 from tests.segments.rocketmq.golden_case import GoldenCase, golden_cases
 from tests.segments.rocketmq.golden_records import stored_records
@@ -50,6 +53,42 @@ def test_by_queue_offset(case: GoldenCase, logstore: CommandLine) -> None:
         assert unit["physicalOffset"] == found["physicalOffset"]
         data = (case.store / unit["file"]).read_bytes()[unit["position"] :]
         assert int.from_bytes(data[:8]) == found["physicalOffset"]
+
+
+def test_a_log_that_was_closed_cleanly_is_not_read_for_a_queue_offset(
+    tmp_path: Path, logstore: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it ends matters after a crash, or where the queue leads to no message at its end."""
+    (case,) = golden_cases("plain", version="5.5.0")
+    store = case.copy_store(tmp_path / "store")
+    message = case.expected[-1]
+    question = (
+        "query", store, "--json", "--topic", message["topic"],
+        "--queue", message["queueId"], "--offset", message["queueOffset"],
+    )  # fmt: skip
+    wanted = logstore(*question).json
+    looks: list[object] = []
+
+    def noted(log: StoredFiles) -> Iterator[FileEnd]:
+        looks.append(log)
+        return log_ends(log)
+
+    monkeypatch.setattr("logstore.tools.inspection.rocketmq.explanation.log_ends", noted)
+    assert logstore(*question).json == wanted
+    assert not looks
+    (store / "abort").touch()
+    assert logstore(*question).json == wanted
+    assert len(looks) == 1
+    (store / "abort").unlink()
+    last = max(messages_of(case), key=lambda one: one.physical_offset)
+    path = max((store / "commitlog").iterdir())
+    with path.open("r+b") as file:
+        file.seek(last.physical_offset - int(path.name))
+        file.write(bytes(4))
+    asked = ("--topic", last.topic, "--queue", last.queue_id, "--offset", last.queue_offset)
+    cut = logstore("query", store, "--json", *asked)
+    assert (cut.exit_code, cut.json["outcome"]) == (1, "at-end")
+    assert len(looks) == 2
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -10,6 +10,11 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from logstore.errors import MissingSegmentError
+from logstore.segments.rocketmq.messages.corrupt_message import CorruptMessageError
+from logstore.segments.rocketmq.messages.dispatch_request import (
+    DispatchRequest,
+    read_dispatch_request,
+)
 from logstore.segments.rocketmq.messages.message_id import parse_offset_message_id
 from logstore.segments.rocketmq.queues.batch_consume_queue import BatchUnit
 from logstore.segments.rocketmq.queues.consume_queue_ext import (
@@ -94,9 +99,11 @@ def explain_queue_offset(
 
 
 def _add_queue(found: Explanation, store: StoredStore, queue: StoredQueue) -> QueueSpan:
-    ends = list(log_ends(store.commit_log))
-    log_end = max((end.physical_offset for end in ends if end.position), default=0)
-    span = queue_span(queue, store.commit_log.start, log_end)
+    span = _span_in_sound_log(store, queue)
+    if span is None:
+        ends = list(log_ends(store.commit_log))
+        log_end = max((end.physical_offset for end in ends if end.position), default=0)
+        span = queue_span(queue, store.commit_log.start, log_end)
     found.add(
         "queue",
         {
@@ -108,6 +115,33 @@ def _add_queue(found: Explanation, store: StoredStore, queue: StoredQueue) -> Qu
         f"{span.max_queue_offset}) in units of {queue.unit_bytes} bytes",
     )
     return span
+
+
+def _span_in_sound_log(store: StoredStore, queue: StoredQueue) -> QueueSpan | None:
+    """
+    Return the queue up to its last unit if there is no need to look for the end of the log.
+
+    That takes seconds, and tells only which units a recovery would cut. None is due where a broker
+    stopped cleanly or still runs, and the last unit leads to a message.
+    """
+    if not store.was_clean and store.process is None:
+        return None
+    log = store.commit_log
+    span = queue_span(queue, log.start, log.end)
+    unit = unit_at(queue, span.end - 1) if span.end > span.first else None
+    if unit is None:
+        return span
+    file = log.file_of(unit.physical_offset)
+    if file is None or unit.physical_offset + unit.size_bytes > file.end:
+        return None
+    try:
+        found = read_dispatch_request(log.read(unit.physical_offset, unit.size_bytes))
+    except CorruptMessageError:
+        return None
+    is_there = isinstance(found, DispatchRequest) and (
+        (found.physical_offset, found.size_bytes) == (unit.physical_offset, unit.size_bytes)
+    )
+    return span if is_there else None
 
 
 def _number_of(queue: StoredQueue, span: QueueSpan, queue_offset: int) -> int:

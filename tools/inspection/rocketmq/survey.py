@@ -8,6 +8,7 @@ import attrs
 
 from logstore.host import FileSystem
 from logstore.tools.inspection.facts import Problem
+from logstore.tools.inspection.known_names import no_such_topic
 from logstore.tools.inspection.rocketmq.log_end import FileEnd, log_ends
 from logstore.tools.inspection.rocketmq.queue_span import QueueSpan, queue_span
 from logstore.tools.inspection.rocketmq.stored_files import StoredFiles
@@ -70,6 +71,8 @@ def survey_store(
 ) -> StoreSurvey:
     """Look at a store without writing or locking; `progress` is told (done, all) queues."""
     store = StoredStore(fs, directory)
+    if topic is not None and store.rocksdb_folder is None:
+        _check_topic(store, topic)
     ends = tuple(log_ends(store.commit_log))
     problems = _oddities(directory, store.commit_log)
     log_end = max((end.physical_offset for end in ends if end.position), default=0)
@@ -98,6 +101,13 @@ def survey_store(
         tuple(sorted(names)),
         store.rocksdb_folder,
     )
+
+
+def _check_topic(store: StoredStore, topic: str) -> None:
+    """Raise MissingSegmentError unless a topic has a queue, or the table of topics has it."""
+    names = {name for name, _ in store.queues} | (store.topics or {}).keys()
+    if topic not in names:
+        raise no_such_topic(store.directory, topic, names)
 
 
 def _oddities(directory: str, files: StoredFiles) -> list[Problem]:

@@ -37,7 +37,8 @@ def topic_lines(found: TopicStats, entry: str, *, has_partitions: bool) -> Itera
 def _facts(stats: PartitionStats, entry: str) -> Iterator[tuple[str, str]]:
     nulls = f", {stats.null_count:,} with a null value" if stats.null_count else ""
     yield "records", f"{stats.record_count:,}{nulls}"
-    yield "keys", f"about {stats.distinct_key_count:,} different in {stats.keyed_count:,} records"
+    if stats.record_count:
+        yield "keys", _keys(stats)
     yield "bytes", _bytes(stats)
     sizes = stats.entry_sizes
     if sizes.largest is not None:
@@ -50,6 +51,12 @@ def _facts(stats: PartitionStats, entry: str) -> Iterator[tuple[str, str]]:
     if stats.first_ms is not None and stats.last_ms is not None:
         yield "time", f"{iso_time(stats.first_ms)} to {iso_time(stats.last_ms)}"
         yield "rate", _rate_text(stats.rate)
+
+
+def _keys(stats: PartitionStats) -> str:
+    if not stats.keyed_count:
+        return "none"
+    return f"about {stats.distinct_key_count:,} different in {stats.keyed_count:,} records"
 
 
 def _bytes(stats: PartitionStats) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 
+from logstore.compat.spark.absent_partitions import tell_absent
 from logstore.compat.spark.options import ReadOptions, parse_options
 from logstore.compat.spark.predicates import INT64_MAX, Where
 from logstore.compat.spark.rocketmq_plan import wanted_queues
@@ -16,6 +17,7 @@ from logstore.compat.spark.worker_tasks import run_in_workers
 from logstore.errors import MissingSegmentError
 from logstore.host import FileSystem
 from logstore.segments.kafka.data_directory import LOCK_FILE
+from logstore.segments.kafka.store import KafkaStore
 from logstore.segments.rocketmq.store import RocketMQStore
 from logstore.tools.inspection.lock_holder import lock_holder
 from logstore.tools.inspection.stats.kafka_measure import measure_kafka
@@ -138,6 +140,8 @@ def _measured(
 ) -> StoreStats:
     """Measure the partitions `only`, or all that are asked for."""
     with open_for_reading(options.path) as store:
+        if only is None and isinstance(store, KafkaStore):
+            tell_absent(store, read.wants)
         units = plan(store, read, options.where)
         partitions = _partitions(store, read)
         layout = "rocketmq" if isinstance(store, RocketMQStore) else "kafka"

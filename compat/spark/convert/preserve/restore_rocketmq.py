@@ -38,7 +38,7 @@ from logstore.compat.spark.convert.to_rocketmq import (
     measured_units,
     queue_offset_of,
 )
-from logstore.compat.spark.convert.topic_names import rocketmq_name
+from logstore.compat.spark.convert.topic_names import rocketmq_group, rocketmq_name
 from logstore.compat.spark.convert.work_folder import WorkFolder
 from logstore.compat.spark.kafka_plan import plan_units
 from logstore.compat.spark.offset_bounds import EARLIEST, Bound
@@ -335,12 +335,13 @@ def _complete(
                 store.topic_table.put(TopicConfig(rocketmq_name(topic), count, count))
         firsts = _first_queue_offsets(plan, kept, changed)
         for (group, topic, index), offset in _moved(plan, kept):
-            if store.subscription_groups.get(group) is None:
-                store.subscription_groups.put(SubscriptionGroupConfig(group))
+            name = rocketmq_group(group)
+            if store.subscription_groups.get(name) is None:
+                store.subscription_groups.put(SubscriptionGroupConfig(name))
             queue_offset = offset
             if offset > firsts.get((topic, index), 0):
                 queue_offset = queue_offset_of(options, firsts, measured, topic, index, offset)
-            store.consumer_offsets.commit(group, rocketmq_name(topic), index, queue_offset)
+            store.consumer_offsets.commit(name, rocketmq_name(topic), index, queue_offset)
     except BaseException:
         store.abandon()
         raise

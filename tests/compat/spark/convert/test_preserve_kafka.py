@@ -54,7 +54,9 @@ def logs_of(directory: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("name", SETS)
-def test_segments_come_back_byte_for_byte(name: str, tmp_path: Path) -> None:
+def test_segments_come_back_byte_for_byte(
+    name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """Every ``.log`` of every converted topic is there again, whatever stands in it."""
     source = GOLDEN / name / "data"
     there = made(source, tmp_path / "rocketmq", "rocketmq", settings=SMALL)
@@ -65,6 +67,7 @@ def test_segments_come_back_byte_for_byte(name: str, tmp_path: Path) -> None:
     assert [path for path, data in before.items() if after[path] != data] == []
     assert back["restored"] == {"unchanged": len(before), "changed": [], "gone": []}
     assert there["kept"]["files"] == len(before)
+    assert "rebuilt up to" not in caplog.text
 
 
 def test_a_damaged_partition_does_not_keep_the_others(tmp_path: Path) -> None:

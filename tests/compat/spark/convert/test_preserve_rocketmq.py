@@ -49,7 +49,7 @@ def topics_in(store: Path) -> tuple[str, ...]:
 
     Of a store that has lost its queues these are all but those others.
     """
-    system = ("RMQ_SYS", "SCHEDULE", "rmq_sys")
+    system = ("RMQ_SYS", "SCHEDULE", "rmq_sys", "%LMQ%")
     found = [path.name for path in store.glob("*consumequeue/*")]
     if not found:
         table = json.loads((store / "config" / "topics.json").read_text(encoding="utf-8"))

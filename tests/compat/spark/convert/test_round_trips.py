@@ -9,12 +9,20 @@ from typing import Any
 
 import attrs
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from logstore.compat.spark.convert.committed_offsets import read_committed_offsets
 from logstore.compat.spark.convert.convert import convert
 from logstore.compat.spark.convert.job import HereRunner
 from logstore.compat.spark.convert.options import ConvertOptions
-from logstore.compat.spark.convert.topic_names import kafka_name, rocketmq_name
+from logstore.compat.spark.convert.to_kafka import commit_offsets
+from logstore.compat.spark.convert.topic_names import (
+    kafka_group,
+    kafka_name,
+    rocketmq_group,
+    rocketmq_name,
+)
 from logstore.os_host import system_host
 from logstore.partition import Record
 from logstore.segments.kafka.store import KafkaStore
@@ -232,9 +240,60 @@ def test_the_offset_map_leads_from_every_record_to_its_message(tmp_path: Path) -
         (".25RETRY.25g.2Bt", "%RETRY%g+t"),
         ("a.2Bt", "a%2E2Bt"),
         ("x_y-z", "x_y-z"),
+        ("rmq_sys_a.b", "%72mq_sys_a%2Eb"),
+        ("SCHEDULE_TOPIC_XXXX", "%53CHEDULE_TOPIC_XXXX"),
+        ("rmq_sys_wheel_timer", "%72mq_sys_wheel_timer"),
+        ("TRANS_CHECK_MAX_TIME_TOPIC", "TRANS_CHECK_MAX_TIME_TOPIC"),
     ],
 )
 def test_names_are_spelled_so_that_they_come_back(kafka: str, rocketmq: str) -> None:
     """What one side does not allow is escaped, and what was escaped is restored."""
     assert rocketmq_name(kafka) == rocketmq
     assert kafka_name(rocketmq) == kafka
+
+
+@pytest.mark.parametrize(
+    ("kafka", "rocketmq"),
+    [
+        ("my.app", "my%2Eapp"),
+        ("orders-service_2", "orders-service_2"),
+        ("console consumer@1", "console%20consumer%401"),
+        ("\u0433", "%D0%B3"),
+        ("%RETRY%g", "%RETRY%g"),
+        ("%FF", "%FF"),
+        ("a%b", "a%b"),
+        ("my%2Eapp", "my%252Eapp"),
+    ],
+)
+def test_groups_are_spelled_so_that_clients_may_go_on(kafka: str, rocketmq: str) -> None:
+    """RocketMQ's clients refuse most of the names that Kafka's groups may have."""
+    assert rocketmq_group(kafka) == rocketmq
+    assert kafka_group(rocketmq) == kafka
+
+
+@given(st.text("a\u0433%2E5C4A9. |@", min_size=1), st.text("a%2E5C4A9|B-", min_size=1))
+def test_no_two_groups_become_one(kafka: str, rocketmq: str) -> None:
+    """Whatever they are called, also if one is called as another is spelled."""
+    assert kafka_group(rocketmq_group(kafka)) == kafka
+    assert rocketmq_group(kafka_group(rocketmq)) == rocketmq
+
+
+def test_a_group_with_a_dot_goes_on_where_it_was(tmp_path: Path) -> None:
+    """Under a name that RocketMQ's clients take, and under its own one on the way back."""
+    store = KafkaStore(system_host(), str(tmp_path / "source"))
+    store.create_topic("orders", 1).partitions[0].append_records(
+        [Record(None, b"%d" % number, 1_700_000_000_000) for number in range(9)]
+    )
+    commit_offsets(store, {("my.app", "orders", 0): 5})
+    store.close()
+    made(tmp_path / "source", tmp_path / "rocketmq", "rocketmq")
+    between = RocketMQStore(
+        system_host(), str(tmp_path / "rocketmq"), RocketMQOptions(is_writable=False)
+    )
+    assert between.consumer_offsets.query("my%2Eapp", "orders", 0) == 5
+    assert between.subscription_groups.get("my%2Eapp") is not None
+    between.close()
+    made(tmp_path / "rocketmq", tmp_path / "kafka", "kafka")
+    back = KafkaStore(system_host(), str(tmp_path / "kafka"), KafkaOptions(is_writable=False))
+    assert read_committed_offsets(back) == {("my.app", "orders", 0): 5}
+    back.close()
