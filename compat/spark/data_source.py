@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import importlib.util
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSource
+from pyspark.sql import datasource
+from pyspark.sql.datasource import DataSource, DataSourceStreamWriter
 
 from logstore.compat.spark.columns import ddl_of
 from logstore.compat.spark.option_values import OptionError
 from logstore.compat.spark.options import parse_options
 from logstore.compat.spark.reader import LogStoreReader
-from logstore.compat.spark.stream_reader import LogStoreStreamReader
 from logstore.compat.spark.write_options import parse_write_options
-from logstore.compat.spark.writer import LogStoreStreamWriter, LogStoreWriter
+from logstore.compat.spark.writer import LogStoreWriter
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
+
+    from logstore.compat.spark.store_follower import StoreFollower
+
+#: where Spark says what a micro-batch may hold, since 4.2
+_LIMITS = "pyspark.sql.streaming.datasource"
+
+#: the kind of writer that gets Arrow batches of a stream, since 4.1
+_BATCHES = "DataSourceStreamArrowWriter"
 
 
 class LogStoreDataSource(DataSource):
@@ -34,9 +43,16 @@ class LogStoreDataSource(DataSource):
         """Return what plans and reads one query."""
         return LogStoreReader(parse_options(self.options), schema)
 
-    def streamReader(self, schema: StructType) -> LogStoreStreamReader:  # noqa: N802 - Spark's name
+    def streamReader(self, schema: StructType) -> StoreFollower:  # noqa: N802 - Spark's name
         """Return what follows a live store."""
-        return LogStoreStreamReader(parse_options(self.options, is_stream=True), schema)
+        options = parse_options(self.options, is_stream=True)
+        if importlib.util.find_spec(_LIMITS) is None:
+            from logstore.compat.spark.unlimited_stream_reader import UnlimitedStreamReader
+
+            return UnlimitedStreamReader(options, schema)
+        from logstore.compat.spark.stream_reader import LogStoreStreamReader
+
+        return LogStoreStreamReader(options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> LogStoreWriter:
         """Return what appends rows to a store."""
@@ -44,8 +60,15 @@ class LogStoreDataSource(DataSource):
             raise OptionError("mode", "overwrite", "is not offered: say append")
         return LogStoreWriter(parse_write_options(self.options), schema)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> LogStoreStreamWriter:  # noqa: N802
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
         """Return what appends a stream to a store."""
         if overwrite:
             raise OptionError("outputMode", "complete", "is not offered: say append")
-        return LogStoreStreamWriter(parse_write_options(self.options), schema)
+        options = parse_write_options(self.options)
+        if not hasattr(datasource, _BATCHES):
+            from logstore.compat.spark.row_stream_writer import RowStreamWriter
+
+            return RowStreamWriter(options, schema)
+        from logstore.compat.spark.stream_writer import LogStoreStreamWriter
+
+        return LogStoreStreamWriter(options, schema)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from logstore.compat.spark.arrow_schema import arrow_schema
 from logstore.compat.spark.predicates import Where, where_of
 from logstore.compat.spark.work_unit import Unit, WorkUnit
 from logstore.compat.spark.worker_process import SentToWorker, settle
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from logstore.compat.spark.options import ReadOptions
-
-_types: Any = importlib.import_module("pyspark.sql.pandas.types")
 
 
 class UnitPartition(InputPartition):
@@ -70,7 +68,7 @@ def read_rows(
     if not isinstance(partition, UnitPartition):
         return  # where nothing is to be read Spark makes a task all the same
     fs = file_system_of(options.path, partition.scan_bytes)
-    wanted = _types.to_arrow_schema(schema, timezone="UTC")
+    wanted = arrow_schema(schema)
     rows = RowReader(fs, wanted, where, options.mode, options.timestamp_slack_ms)
     messages = MessageReader(fs, wanted, options.mode)
     for unit in partition.units:

@@ -6,11 +6,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import (
-    DataSourceArrowWriter,
-    DataSourceStreamArrowWriter,
-    WriterCommitMessage,
-)
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from logstore.compat.spark.option_values import OptionError
 from logstore.compat.spark.row_places import RowPlaces
@@ -80,8 +76,8 @@ class LogStoreWriter(DataSourceArrowWriter):
         self._writing.drop()
 
 
-class LogStoreStreamWriter(DataSourceStreamArrowWriter):
-    """``df.writeStream.format("logstore")``: a batch that comes again is not taken twice."""
+class StreamWriting:
+    """What writers of streams do, whatever rows come to them as."""
 
     def __init__(self, options: WriteOptions, schema: StructType) -> None:
         if not options.writer:

@@ -1,7 +1,7 @@
 """
 What a session of Spark Connect does with stores; in a process of its own, for PySpark has one kind.
 
-Prints one JSON object::
+Given another master it is a classic session. Prints one JSON object::
 
     python -m tests.interop.spark_connect_session sc://HOST:PORT FOLDER KAFKA ROCKETMQ DAMAGED
 """

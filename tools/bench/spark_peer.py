@@ -91,17 +91,17 @@ def first_offsets(directory: str, count: int) -> str:
     return orjson.dumps({TOPIC: dict.fromkeys(sorted(partitions), count)}).decode()
 
 
-def spark_packages() -> str:
+def spark_packages(version: str = SPARK_VERSION) -> str:
     """Return a folder to be put into PYTHONPATH that has pyspark of that version."""
-    folder = _cache() / "packages"
+    folder = _cache(version) / "packages"
     if not (folder / "pyspark" / "version.py").exists():
-        print(f"fetching pyspark {SPARK_VERSION} (once)", file=sys.stderr, flush=True)
-        fresh = _cache() / f"packages.{os.getpid()}.new"
+        print(f"fetching pyspark {version} (once)", file=sys.stderr, flush=True)
+        fresh = _cache(version) / f"packages.{os.getpid()}.new"
         command = [
             *(sys.executable, "-m", "pip", "install", "--quiet", "--target", str(fresh)),
-            f"pyspark=={SPARK_VERSION}",
+            f"pyspark=={version}",
         ]
-        _run(command, f"pip could not install pyspark {SPARK_VERSION}")
+        _run(command, f"pip could not install pyspark {version}")
         os.replace(fresh, folder)
     return str(folder)
 
@@ -142,9 +142,9 @@ def served_copy(directory: str, target: str) -> str:
     return target
 
 
-def _cache() -> Path:
+def _cache(version: str = SPARK_VERSION) -> Path:
     root = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    folder = root / "logstore" / "peers" / f"spark-{SPARK_VERSION}"
+    folder = root / "logstore" / "peers" / f"spark-{version}"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
