@@ -26,11 +26,31 @@ _RESULT = "number BIGINT, result BINARY"
 #: enough that Spark makes as many partitions of it as it has cores
 _PLENTY = 1 << 20
 SCHEME = "sc://"
+#: what Python says where a function of ours is unpickled without us
+_NO_PACKAGE = "No module named 'logstore'"
 
 
 def is_connected(spark: SparkSession) -> bool:
     """Tell whether a session is one of Spark Connect."""
     return type(spark).__module__.startswith(_MODULE)
+
+
+def has_package(spark: SparkSession) -> bool:
+    """Tell whether the Python of the server has this package; a row is sent there to see."""
+    from pyspark.errors import PySparkException
+
+    rows: Any = spark.range(0, 1, 1, 1)
+    try:
+        rows.mapInArrow(_as_they_come, "id BIGINT").collect()
+    except PySparkException as error:
+        if _NO_PACKAGE not in str(error):
+            raise
+        return False
+    return True
+
+
+def _as_they_come(batches: Iterator[Any]) -> Iterator[Any]:
+    yield from batches
 
 
 def core_count(spark: SparkSession) -> int:

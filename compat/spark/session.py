@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from logstore.compat.spark.connect import SCHEME
+from logstore.compat.spark.connect import SCHEME, has_package
 from logstore.errors import LogStoreError
 
 if TYPE_CHECKING:
@@ -53,6 +53,10 @@ class ServerMissingError(LogStoreError):
     """Nobody listens where a server of Spark Connect should be."""
 
 
+class ServerPackageError(LogStoreError):
+    """The Python of a server of Spark Connect cannot read stores."""
+
+
 class JavaMissingError(LogStoreError):
     """Neither the machine nor the extra ``java`` has a Java that Spark can use."""
 
@@ -71,6 +75,7 @@ def local_session(
         JavaMissingError: there is no Java; it says how to get one.
         ConnectMissingError: Spark Connect needs packages that are not there.
         ServerMissingError: nobody listens at that address.
+        ServerPackageError: the Python of that server lacks this package.
 
     """
     if master.startswith(SCHEME):
@@ -106,6 +111,12 @@ def _connected_session(url: str, settings: Mapping[str, str]) -> SparkSession:
     for name, value in settings.items():
         with suppress(PySparkException):  # it is one of the server's
             spark.conf.set(name, value)
+    if not has_package(spark):
+        spark.stop()
+        raise ServerPackageError(
+            f"{url}: the Python of that server lacks this package: pip install "
+            "'logstore-segments[spark]' where it runs, or start it with PYSPARK_PYTHON of one"
+        )
     register(spark)
     return spark
 

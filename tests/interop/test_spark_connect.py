@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,22 +21,17 @@ from logstore.compat.spark.session import ServerMissingError, ensure_java, local
 from logstore.tools.dev.free_ports import free_port
 from tests.interop.eventually import eventually
 from tests.interop.spark_cluster import listens
-from tests.interop.spark_connect_session import QUERIES
-from tests.segments.kafka.golden_case import GOLDEN, GoldenCase, copy_of_data
-from tests.segments.rocketmq.golden_case import GoldenCase as RocketMQCase
+from tests.interop.spark_tour import KAFKA, PLAIN, QUERIES, toured
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
-KAFKA = GOLDEN / "kafka-4.3" / "data"
-ROCKETMQ = RocketMQCase("plain", "5.5.0")
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
-PLAIN = len(GoldenCase("kafka-4.3", "plain").expected)
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Yield the URL of a server with two cores."""
+@contextmanager
+def serving(folder: Path, python: str) -> Generator[str]:
+    """Serve Spark Connect with two cores, whose workers run `python`; give its URL."""
     ensure_java()
-    port, folder = free_port(), tmp_path_factory.mktemp("connect")
+    port = free_port()
     settings = {
         "spark.connect.grpc.binding.port": str(port),
         "spark.ui.enabled": "false",
@@ -47,7 +42,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with (folder / "server.log").open("wb") as log:
         process = subprocess.Popen(
             [str(program), "--class", SERVER, "--master", "local[2]", *words, "spark-internal"],
-            stdout=log, stderr=log, cwd=folder, env=os.environ | {"PYSPARK_PYTHON": sys.executable},
+            stdout=log, stderr=log, cwd=folder, env=os.environ | {"PYSPARK_PYTHON": python},
         )  # fmt: skip
     try:
         eventually(lambda: listens(int(port or 0)), 120, what="a server that listens")
@@ -55,6 +50,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     finally:
         process.kill()
         process.wait()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Yield the URL of a server."""
+    with serving(tmp_path_factory.mktemp("connect"), sys.executable) as url:
+        yield url
 
 
 @pytest.fixture(scope="module")
@@ -66,18 +68,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def done(server: str, folder: Path) -> dict[str, Any]:
     """Return what a session of it did."""
-    damaged = copy_of_data("kafka-4.3", folder / "damaged")
-    log = damaged / "plain-0" / "00000000000000000000.log"
-    log.write_bytes(b"x" * log.stat().st_size)
-    rocketmq = ROCKETMQ.lean_store
-    words = [server, str(folder), str(KAFKA), str(rocketmq), str(damaged)]
-    ran = subprocess.run(
-        [sys.executable, "-m", "tests.interop.spark_connect_session", *words],
-        capture_output=True, text=True, check=False, timeout=500,
-    )  # fmt: skip
-    assert not ran.returncode, ran.stderr[-3000:]
-    found: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])
-    return found
+    return toured(server, folder)
 
 
 def test_tasks_run_where_spark_runs(done: dict[str, Any]) -> None:
@@ -144,3 +135,23 @@ def test_the_command_asks_it(server: str) -> None:
     nowhere = f"sc://127.0.0.1:{free_port()}"
     with pytest.raises(ServerMissingError, match=f"{nowhere}: no server"):
         local_session(nowhere)
+
+
+@pytest.mark.slow
+def test_a_server_without_this_package_is_told_so(tmp_path: Path) -> None:
+    """By one line that says what to do, where Spark prints the stack of its worker."""
+    hidden = tmp_path / "logstore.py"
+    hidden.write_text("raise ModuleNotFoundError(\"No module named 'logstore'\")")
+    python = tmp_path / "python"
+    python.write_text(
+        f'#!/bin/sh\nPYTHONPATH="{tmp_path}:$PYTHONPATH" exec {sys.executable} "$@"\n'
+    )
+    python.chmod(0o755)
+    command = [sys.executable, "-m", "logstore.tools.cli", "sql", str(KAFKA), "SELECT 1"]
+    with serving(tmp_path, str(python)) as url:
+        ran = subprocess.run(
+            [*command, "--master", url], capture_output=True, text=True, check=False, timeout=300
+        )
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr.startswith(f"logstore: {url}: the Python of that server lacks this package")
+    assert ran.stderr.count("\n") == 1

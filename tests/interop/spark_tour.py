@@ -1,14 +1,17 @@
 """
-What a session of Spark Connect does with stores; in a process of its own, for PySpark has one kind.
+All that a session of Spark does with stores, in a process of its own.
 
-Given another master it is a classic session. Prints one JSON object::
+Of Spark Connect and of a classic session a process has one kind, and of PySpark one release. Prints
+one JSON object::
 
-    python -m tests.interop.spark_connect_session sc://HOST:PORT FOLDER KAFKA ROCKETMQ DAMAGED
+    python -m tests.interop.spark_tour sc://HOST:PORT FOLDER KAFKA ROCKETMQ DAMAGED
 """
 
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -25,8 +28,14 @@ from logstore.compat.spark.query import QueryError
 from logstore.compat.spark.used_columns import used_columns
 from logstore.compat.spark.worker_tasks import run_in_workers
 from logstore.errors import LogStoreError
+from tests.segments.kafka.golden_case import GOLDEN, GoldenCase, copy_of_data
+from tests.segments.rocketmq.golden_case import GoldenCase as RocketMQCase
 
-QUERIES = {
+KAFKA = GOLDEN / "kafka-4.3" / "data"
+ROCKETMQ = RocketMQCase("plain", "5.5.0")
+PLAIN = len(GoldenCase("kafka-4.3", "plain").expected)
+#: and the columns that they use
+QUERIES: dict[str, list[str]] = {
     "SELECT count(*) FROM records": [],
     "SELECT topic FROM records WHERE value IS NOT NULL": ["topic", "value"],
     "SELECT key FROM records UNION SELECT value FROM records": ["key", "value"],
@@ -38,6 +47,25 @@ QUERIES = {
         "key", "offset", "partition"
     ],
 }  # fmt: skip
+
+
+def toured(master: str, folder: Path, packages: str = "") -> dict[str, Any]:
+    """Return what a session did, by the pyspark in `packages` if that is said."""
+    damaged = copy_of_data("kafka-4.3", folder / "damaged")
+    log = damaged / "plain-0" / "00000000000000000000.log"
+    log.write_bytes(b"x" * log.stat().st_size)
+    path = [one for one in (packages, os.getcwd(), os.environ.get("PYTHONPATH", "")) if one]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
+    environment["PYSPARK_PYTHON"] = sys.executable
+    environment.pop("SPARK_HOME", None)
+    words = [master, str(folder), str(KAFKA), str(ROCKETMQ.lean_store), str(damaged)]
+    ran = subprocess.run(
+        [sys.executable, "-m", "tests.interop.spark_tour", *words],
+        capture_output=True, text=True, check=False, timeout=600, env=environment,
+    )  # fmt: skip
+    assert not ran.returncode, ran.stderr[-3000:]
+    found: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])
+    return found
 
 
 class Piece:
