@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from logstore.compat.kafka.emulation.release import Emulation
+    from logstore.compat.kafka.groups.surroundings import Surroundings
     from logstore.compat.kafka.quotas.client_quotas import ClientQuotas
     from logstore.compat.kafka.registry import FindApi
     from logstore.compat.kafka.security.authorizer import Authorizer
@@ -53,10 +56,19 @@ class ApiChoice:
         if self.authorizer is not None:
             self.guarded_apis = GuardedApis(self.authorizer)
 
+    def settle(self, groups: Surroundings) -> None:
+        """Say what the groups of a coordinator are like in the release that is served."""
+        from logstore.compat.kafka.groups.record_versions import RecordVersions
+
+        emulation = self.emulation
+        groups.gives_up_on_syncs = emulation is None or emulation.gives_up_on_syncs
+        groups.versions = RecordVersions.of(emulation, self._metadata)
+
     @property
-    def gives_up_on_syncs(self) -> bool:
-        """Tell whether a member of a classic group must ask for its share in time."""
-        return self.emulation is None or self.emulation.gives_up_on_syncs
+    def feature_levels(self) -> Mapping[str, int]:
+        """The levels of features in force; a release that is emulated did not know them all."""
+        levels = self._metadata.image.features
+        return levels if self.emulation is None else self.emulation.levels(levels)
 
     def find_api(self) -> FindApi | None:
         """Return who finds the entry that serves a request; None where the registry says it."""

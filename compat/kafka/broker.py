@@ -94,9 +94,8 @@ class Broker:
         self._producer_ids = range(0)
         #: a test may want other connections, some of whose requests fail
         self.make_connection: Callable[[Broker, str], KafkaConnection] = KafkaConnection
-        self._choice = ApiChoice(
-            config.given, store.metadata, host, is_cluster=not self.nodes.is_alone
-        )
+        is_cluster = not self.nodes.is_alone
+        self._choice = ApiChoice(config.given, store.metadata, host, is_cluster=is_cluster)
         #: (key, version) -> who serves it; None where it is what the registry says
         self.find_api = self._choice.find_api()
         #: a client's transactional records need a transaction that the coordinator knows of
@@ -132,10 +131,7 @@ class Broker:
     def emulation(self, emulation: Emulation | None) -> None:
         self._choice.emulation = emulation
         self.find_api = self._choice.find_api()
-        if self._transactions is not None:
-            self._transactions.config = self._transactions.config.at(self.feature_levels)
-        if self._groups is not None:
-            self._groups.surroundings.gives_up_on_syncs = self._choice.gives_up_on_syncs
+        self._settle()
 
     def change_client_quotas(self, records: Sequence[MetadataRecord]) -> None:
         """Say how much clients may use from now on, durably."""
@@ -345,11 +341,11 @@ class Broker:
         from logstore.compat.kafka.groups.modern.broker_cluster import BrokerCluster
         from logstore.compat.kafka.groups.topic import GroupsTopic
 
-        cluster = BrokerCluster(self.store, self.dynamic_config)
+        log, cluster = GroupsTopic(self), BrokerCluster(self.store, self.dynamic_config)
         coordinator = GroupCoordinator.from_config(
-            self.host, self.timers, self.config, GroupsTopic(self), cluster, self.share_cluster
+            self.host, self.timers, self.config, log, cluster, self.share_cluster
         )
-        coordinator.surroundings.gives_up_on_syncs = self._choice.gives_up_on_syncs
+        self._choice.settle(coordinator.surroundings)
         return coordinator
 
     def share_cluster(self) -> ShareCluster:
@@ -435,8 +431,7 @@ class Broker:
     @property
     def feature_levels(self) -> Mapping[str, int]:
         """The levels in force; a release that is emulated did not know them all."""
-        levels = self.store.metadata.image.features
-        return levels if self.emulation is None else self.emulation.levels(levels)
+        return self._choice.feature_levels
 
     def change_features(self, levels: Mapping[str, int]) -> None:
         """Give features these levels, durably; whoever has to know is told."""
@@ -449,8 +444,13 @@ class Broker:
         self.store.metadata.change_features(changes)
         if self._share_partitions is not None and not now.get(SHARE_VERSION, 0):
             self._share_partitions.close_all()
+        self._settle()
+
+    def _settle(self) -> None:
         if self._transactions is not None:
             self._transactions.config = self._transactions.config.at(self.feature_levels)
+        if self._groups is not None:
+            self._choice.settle(self._groups.surroundings)
 
     # producers
 

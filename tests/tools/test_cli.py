@@ -6,6 +6,7 @@ import errno
 import gc
 import importlib.metadata
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -127,7 +128,7 @@ def test_wrong_use_is_exit_code_2(logstore: CommandLine, arguments: tuple[str, .
     """Nothing on stdout, and where to find help."""
     outcome = logstore(*arguments)
     assert (outcome.exit_code, outcome.out) == (2, "")
-    assert "--help" in outcome.err
+    assert re.search(r"Try 'logstore[a-z ]* (--help|-h)' for help", outcome.err)
     assert "Error: " in outcome.err
 
 

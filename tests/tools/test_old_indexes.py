@@ -1,4 +1,4 @@
-"""Indexes that brokers of before 0.11 wrote: other entries than today's, and right."""
+"""Indexes that brokers of before 2.0 wrote: other entries than today's, and right."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import pytest
 
 from logstore.segments.kafka.compression import Codec
 from logstore.segments.kafka.legacy.message_set import encode_message_set
-from logstore.segments.kafka.record import Record
+from logstore.segments.kafka.record import Record, encode_batch
 from tests.tools.command_line import CommandLine
 
 SENT_MS = 1_700_000_000_000
 NAME = f"{0:020d}"
 
 
-@pytest.fixture(params=[0, 1])
+@pytest.fixture(params=[0, 1, 2])
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A partition of 0.10: three compressed appends of three messages, all but one indexed."""
+    """A partition of 0.10 or 1.1: three compressed appends of three, all but one indexed."""
     magic: int = request.param
     log, offsets, times = b"", b"", b""
     for first in (0, 3, 6):
@@ -29,7 +29,10 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
         if first:  # the first offset that was appended; of messages without a time that of sending
             offsets += struct.pack(">ii", first, len(log))
             times += struct.pack(">qi", SENT_MS + first + 2, first + 2)
-        log += encode_message_set(records, magic=magic, codec=Codec.GZIP)
+        if magic == 2:
+            log += encode_batch(records, base_offset=first, codec=Codec.GZIP)
+        else:
+            log += encode_message_set(records, magic=magic, codec=Codec.GZIP)
     folder = tmp_path / "old-0"
     folder.mkdir()
     for suffix, data in ((".log", log), (".index", offsets), (".timeindex", times)):

@@ -24,11 +24,7 @@ from logstore.compat.kafka.groups.exchange import (
     Synced,
 )
 from logstore.compat.kafka.groups.group import Group
-from logstore.compat.kafka.groups.offset_table import (
-    TopicPartition,
-    offset_record,
-    offset_records,
-)
+from logstore.compat.kafka.groups.offset_table import TopicPartition, offset_record, offset_records
 from logstore.compat.kafka.groups.offsets_log import (
     NO_PRODUCER_ID,
     CommittedOffset,
@@ -238,10 +234,12 @@ class GroupCoordinator:
             return dict.fromkeys(commit.offsets, error)
         if (group := self.groups.get(commit.group_id)) and commit.producer is None:
             group.rebalance.note_commit(commit.member_id)
-        kept = commit.kept(self.surroundings.config.offset_metadata_max_size)
+        config, versions = self.surroundings.config, self.surroundings.versions
+        kept = commit.kept(config.offset_metadata_max_size)
+        kept = versions.dated(kept, config.offsets_retention_ms)
         error = self.surroundings.write(
             commit.group_id,
-            offset_records(commit.group_id, kept),
+            offset_records(commit.group_id, kept, versions.offset),
             partial(self._take_over, commit, kept),
             commit.producer,
         )

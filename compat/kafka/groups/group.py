@@ -236,7 +236,7 @@ class Group:
             ),
         )
         key = encode_group_metadata_key(GroupMetadataKey(self.group_id))
-        return key, encode_group_metadata_value(value)
+        return key, encode_group_metadata_value(value, self.surroundings.versions.group)
 
     def store(self, assignments: Mapping[str, bytes]) -> ErrorCode:
         """Write the group to the log, these assignments by member id; return what went wrong."""

@@ -101,23 +101,31 @@ class OffsetTable:
         return expired, len(expired) == len(offsets)
 
 
-def offset_record(key: OffsetCommitKey, committed: CommittedOffset | None) -> GroupRecord:
-    """Return the record that sets an offset, or its tombstone."""
-    value = None if committed is None else encode_offset_commit_value(committed)
+def offset_record(
+    key: OffsetCommitKey, committed: CommittedOffset | None, version: int = VALUE_VERSION
+) -> GroupRecord:
+    """Return the record that sets an offset, or its tombstone; a time to end needs version 1."""
+    if committed is None:
+        return encode_offset_commit_key(key), None
+    is_plain = version == VALUE_VERSION or committed.expire_timestamp_ms != NO_TIMESTAMP
+    value = encode_offset_commit_value(committed, None if is_plain else version)
     return encode_offset_commit_key(key), value
 
 
 def offset_records(
-    group_id: str, offsets: Mapping[TopicPartition, CommittedOffset]
+    group_id: str,
+    offsets: Mapping[TopicPartition, CommittedOffset],
+    version: int = VALUE_VERSION,
 ) -> list[GroupRecord]:
-    """Return the records that set offsets of one group."""
+    """Return the records that set offsets of one group, in a version of their values."""
     records: list[GroupRecord] = []
     last: tuple[str, int, uuid.UUID | None] | None = None
     start = end = b""
     for (topic, partition), committed in offsets.items():
         offset, time_ms, leader_epoch, metadata, expire_ms, topic_id = committed
-        if metadata or expire_ms != NO_TIMESTAMP:
-            records.append(offset_record(OffsetCommitKey(group_id, topic, partition), committed))
+        if metadata or expire_ms != NO_TIMESTAMP or version != VALUE_VERSION:
+            key = OffsetCommitKey(group_id, topic, partition)
+            records.append(offset_record(key, committed, version))
             continue
         # All of one topic, committed at once, begins and ends alike.
         if last != (topic, time_ms, topic_id):

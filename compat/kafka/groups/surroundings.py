@@ -17,6 +17,7 @@ from logstore.compat.kafka.groups.offsets_log import (
     OffsetsLog,
     TransactionalProducer,
 )
+from logstore.compat.kafka.groups.record_versions import RecordVersions
 from logstore.compat.kafka.refusals import code_of
 from logstore.compat.waiting import Timer, Timers
 from logstore.errors import LogStoreError, StorageError
@@ -34,7 +35,7 @@ class Surroundings:
     The world of a group.
 
     Where not `gives_up_on_syncs`, a member of a classic group that has joined may ask for its share
-    as late as its session lasts.
+    as late as its session lasts. `versions` are those that records are written in.
     """
 
     config: GroupConfig
@@ -43,6 +44,7 @@ class Surroundings:
     log: OffsetsLog
     answers: Answers = attrs.field(factory=Answers)
     gives_up_on_syncs: bool = True
+    versions: RecordVersions = attrs.field(factory=RecordVersions)
 
     def after(self, delay_ms: float, call: Callable[[], None]) -> Timer:
         """Make `call` in `delay_ms`, and then give the answers that it brought about."""

@@ -256,12 +256,13 @@ def _leads_there(offset: int, position: int, holder: Landmark) -> bool:
     """
     Tell whether a broker made that entry for the batch that `holder` is.
 
-    Before 0.11 an entry had the first offset of what was appended; where that was compressed, the
-    message that stands there tells only its last one.
+    Before 2.0 an entry had the first offset of what was appended; where that was compressed, before
+    0.11, the message that stands there tells only its last one.
     """
     if holder.last_offset == offset:
         return holder.position >= position
-    return holder.position == position and offset < holder.base_offset == holder.last_offset
+    is_first = offset == holder.base_offset or offset < holder.base_offset == holder.last_offset
+    return holder.position == position and is_first
 
 
 def _are_offsets_right(entries: Entries, start: int, scan: SegmentScan) -> bool:

@@ -124,6 +124,8 @@ def trusted(tmp_path: Path, kind: str) -> dict[str, str]:
     if kind == "PEM":
         path.write_text(authority().certificate)
     else:
+        if not hasattr(pkcs12, "serialize_java_truststore"):
+            pytest.skip("cryptography before 45 writes no trust store to read")
         root = x509.load_pem_x509_certificate(authority().certificate.encode())
         one = pkcs12.PKCS12Certificate(root, b"ca")
         path.write_bytes(
