@@ -70,6 +70,8 @@ class IndexCheck:
         self._missing: list[DispatchRequest] = []
         self._missing_count = 0
         self._begin = self.headers[0].begin_physical_offset if self.headers else _FAR
+        #: whether the last tagged message with entries had one of its tags: so since 5.4
+        self._indexes_tags = False
 
     # the files alone
 
@@ -148,7 +150,8 @@ class IndexCheck:
         if header.next_number > self.sizes.entry_count or header.next_number < 0:
             said = f"the header says {header.next_number} entries of {self.sizes.entry_count}"
             self._say("index-header", file, 36, said)
-        if header.slot_count_used != slot_count_used:
+        # Releases of before 4.7 count a slot as often as it gets an entry.
+        if header.slot_count_used not in (slot_count_used, header.next_number - 1):
             said = f"the header says {header.slot_count_used} slots in use, it is {slot_count_used}"
             self._say("index-header", file, 32, said)
         if last_offset is not None and header.end_physical_offset != last_offset:
@@ -209,8 +212,8 @@ class IndexCheck:
             self._advance()
 
     def _has_keys(self, request: DispatchRequest, hashes: list[int]) -> bool:
-        """Tell whether the store's release makes an entry of the message: 4.x has none of tags."""
-        return self.store.release.has_tag_entries or len(hashes) > (request.tags is not None)
+        """Tell whether the message has an entry where it stands: before 5.4 tags have none."""
+        return self._indexes_tags or len(hashes) > (request.tags is not None)
 
     def _is_astray(self) -> bool:
         """Tell whether an entry leads further than the next one: it is not where it must be."""
@@ -221,6 +224,8 @@ class IndexCheck:
         self._say_missing(is_end=False)
         found = [entry.key_hash for entry in self._group]
         without_tag = hashes[:-1] if request.tags is not None else hashes
+        if request.tags is not None and found in (hashes, without_tag):
+            self._indexes_tags = found == hashes
         first = self._group[0]
         if found not in (hashes, without_tag):
             is_twice = set(found) in (set(hashes), set(without_tag))

@@ -121,6 +121,8 @@ class BulkIndexCheck(IndexCheck):
             return
         entries = scan.index_entries(has_tag_keys=self.store.release.has_tag_entries)
         if self._is_alike(entries, int(scan.table[kernel.PHYSICAL_OFFSET, -1])):
+            if scan.table[kernel.TAGS_BYTES].any():
+                self._indexes_tags = self.store.release.has_tag_entries
             return
         for row in range(len(scan)):
             self.take(scan.request(row))
