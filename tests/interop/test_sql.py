@@ -72,6 +72,17 @@ def test_what_goes_wrong_is_one_line(name: str, tmp_path: Path) -> None:
     assert line.startswith(f"logstore: {path}: {reason}")
 
 
+def test_of_a_part_of_a_cluster_it_is_said(tmp_path: Path) -> None:
+    """Which partitions the answer is without, where a directory was forgotten."""
+    first, _ = split_in_two(GOLDEN / "kafka-4.3" / "data", tmp_path)
+    command = [sys.executable, "-m", "logstore.tools.cli", "sql", str(first)]
+    done = subprocess.run(
+        [*command, "SELECT count(*) FROM records"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0
+    assert f"{first}: lacks partitions that the cluster has: " in done.stderr
+
+
 def test_directories_of_a_node_are_one_store(spark: SparkSession, tmp_path: Path) -> None:
     """By commas between their names, or by a list of paths; counts and rows are of all."""
     parts = split_in_two(Path(KAFKA), tmp_path)

@@ -16,6 +16,7 @@ from logstore.partition import Record
 from logstore.segments.kafka.store import KafkaStore
 from logstore.tools.commands.convert_progress import ConvertProgress
 from logstore.tools.inspection.rocketmq.verification import store_check
+from tests.segments.kafka.golden_case import GOLDEN
 from tests.tools.command_line import CommandLine
 
 pytest.importorskip("pyarrow", reason="pyarrow is missing: extra `columns`")
@@ -97,9 +98,14 @@ def test_a_finished_target_is_left_as_it_is(
     assert (again.exit_code, again.json["new"], again.json["messages"]) == (0, False, 40)
     after = sorted((path.name, path.stat().st_mtime_ns) for path in (tmp_path / "rows").iterdir())
     assert after == before
-    other = logstore(*command, "--codec", "gzip")
-    assert other.exit_code == 1
-    assert "was made with codec None, not 'gzip'" in other.err
+    for wish, said in (
+        (("--codec", "gzip"), "no codec named, not with codec gzip"),
+        (("--topics", "a,b"), "all topics but internal ones, not with topics a,b"),
+        (("--mode", "permissive"), "mode failfast, not with mode permissive"),
+    ):
+        other = logstore(*command, *wish)
+        assert other.exit_code == 1
+        assert f"was made with {said}; name another target" in other.err
 
 
 def test_a_topic_that_is_not_there_is_told_by_the_option_that_named_it(
@@ -196,6 +202,8 @@ def test_refusals_are_one_line_and_leave_nothing(
     for layout in ("rocketmq", "kafka", "jsonl"):
         outcome = logstore("convert", source, store, "--to", layout, "--set", "nosuch=1", *HERE)
         assert (outcome.exit_code, "has no such setting" in outcome.err) == (2, True)
+    meant = logstore("convert", source, store, "--to", "kafka", "--set", "segment.byte=1", *HERE)
+    assert "has no such setting; did you mean segment.bytes?" in meant.err
 
 
 def test_progress_shows_rate_and_time_left() -> None:
@@ -238,3 +246,19 @@ def test_what_is_not_installed_is_named(
     assert outcome.exit_code == 1
     assert outcome.err == f"logstore: convert needs numpy: {remedy}\n"
     assert not target.exists()
+
+
+@pytest.mark.parametrize("words", [("rocketmq", "--preserve"), ("rocketmq",), ("jsonl",)])
+def test_of_transactions_that_are_open_it_is_said(
+    words: tuple[str, ...], tmp_path: Path, logstore: CommandLine, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What stands behind them is left out, and nobody ends them where they come back."""
+    data = GOLDEN / "transactions-4.3" / "data"
+    assert logstore("convert", data, tmp_path / "new", "--to", *words, *HERE).exit_code == 0
+    assert "transactions are open in transactions-0 from offset 146; what stands" in caplog.text
+    is_kept = "--preserve" in words
+    assert ("on the way back they are open again, and no coordinator" in caplog.text) == is_kept
+    caplog.clear()
+    whole = GOLDEN / "kafka-4.3" / "data"
+    assert logstore("convert", whole, tmp_path / "whole", "--to", *words, *HERE).exit_code == 0
+    assert "transactions are open" not in caplog.text

@@ -169,3 +169,11 @@ def test_help_needs_no_broker(monkeypatch: pytest.MonkeyPatch, logstore: Command
     assert (shown.exit_code, "NODE" in shown.out) == (0, True)
     refused = logstore("fault", "ls")
     assert (refused.exit_code, "--at [HOST:]PORT" in refused.err) == (2, True)
+
+
+@pytest.mark.parametrize("address", ["foo:bar", "1:2:3", "99999999"])
+def test_what_is_no_address(logstore: CommandLine, address: str) -> None:
+    """Nobody answers there either, which is one sentence."""
+    outcome = logstore("fault", "--at", address, "ls")
+    assert outcome.exit_code == 1
+    assert "no control port answers at http://" in outcome.err

@@ -106,9 +106,9 @@ class TestReady:
 
 
 class TestStop:
-    """SIGTERM and Ctrl-C."""
+    """SIGTERM, Ctrl-C, and a terminal that goes away."""
 
-    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
     def test_a_stop_is_clean(self, tmp_path: Path, number: signal.Signals) -> None:
         """Exit code 0, the clean marker is there, and the next start finds every record."""
         with Serving("--json", "--data", tmp_path) as serving:
@@ -138,7 +138,19 @@ class TestStop:
             assert serving.err == ""
         assert (tmp_path / ".kafka_cleanshutdown").exists()
 
-    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+    def test_under_nohup_a_terminal_may_go_away(self) -> None:
+        """Who starts it with SIGHUP ignored keeps it; clients are answered as before."""
+        kept = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        try:
+            serving = Serving("--json")
+            with serving:
+                serving.process.send_signal(signal.SIGHUP)
+                produce(serving.bootstrap, b"a")
+                assert serving.stop() == 0
+        finally:
+            signal.signal(signal.SIGHUP, kept)
+
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
     def test_a_temporary_directory_goes_away(self, number: signal.Signals) -> None:
         """Without --data nothing is left behind."""
         with Serving("--json") as serving:
@@ -194,7 +206,10 @@ class TestSettings:
             assert serving.stop() == 0
         assert serving.err.splitlines() == [
             "logstore: warning: flux.capacitor: no such setting in Kafka; ignored",
-            "logstore: warning: num.partitionz: no such setting in Kafka; ignored",
+            (
+                "logstore: warning: num.partitionz: no such setting in Kafka; ignored; "
+                "did you mean num.partitions?"
+            ),
         ]
 
     def test_the_directory_and_the_address_of_the_file(self, tmp_path: Path) -> None:

@@ -193,7 +193,10 @@ class TestSettings:
         ) as serving:  # fmt: skip
             assert serving.stop() == 0
         assert serving.err.splitlines() == [
-            "logstore: warning: brokerNam: no such setting in RocketMQ; ignored"
+            (
+                "logstore: warning: brokerNam: no such setting in RocketMQ; ignored; "
+                "did you mean brokerName?"
+            )
         ]
 
     def test_the_address_that_clients_are_told(self) -> None:

@@ -17,6 +17,7 @@ from logstore.tools.commands.record_choice import moment, topic_names
 from logstore.tools.commands.spark_master import HERE
 from logstore.tools.inspection.columns import aligned
 from logstore.tools.inspection.json_line import json_line
+from logstore.tools.meant_names import did_you_mean
 
 if TYPE_CHECKING:
     from logstore.compat.spark.convert.job import Runner
@@ -206,10 +207,11 @@ def _settings(texts: tuple[str, ...], layout: str) -> dict[str, str]:
         if not is_given or not key.strip():
             raise click.UsageError(f"--set {text}: is not KEY=VALUE")
         found[key.strip()] = value.strip()
-    known = {"rocketmq": set(STORE_CONFIG_KEYS), "kafka": set(TOPIC_CONFIG_KEYS)}
-    unknown = sorted(found.keys() - known.get(layout, set()))
+    known = {"rocketmq": set(STORE_CONFIG_KEYS), "kafka": set(TOPIC_CONFIG_KEYS)}.get(layout, set())
+    unknown = sorted(found.keys() - known)
     if unknown:
-        raise click.UsageError(f"--set {unknown[0]}: a {layout} target has no such setting")
+        meant = did_you_mean(unknown[0], known)
+        raise click.UsageError(f"--set {unknown[0]}: a {layout} target has no such setting{meant}")
     return found
 
 

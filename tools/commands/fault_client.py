@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import urllib.error
 import urllib.request
+from http.client import HTTPException
 from typing import Any
 
 import click
@@ -34,7 +35,7 @@ class ControlClient:
                 return json.load(answer)
         except urllib.error.HTTPError as error:
             raise click.ClickException(_reason(error)) from None
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, HTTPException) as error:
             reason = getattr(error, "reason", error)
             raise click.ClickException(
                 f"no control port answers at {self._url} ({reason}); start one with "

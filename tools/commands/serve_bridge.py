@@ -7,13 +7,16 @@ import os
 from collections.abc import Collection, Mapping
 
 import attrs
-import click
 
 from logstore.compat.bridge.bridge import Bridge
 from logstore.compat.rocketmq.name_server.config import NameServerConfig
 from logstore.compat.running import listen, run_in_loop
 from logstore.compat.server import Server
+from logstore.segments.kafka.broker_config import BROKER_CONFIG_KEYS as KAFKA_CONFIG_KEYS
 from logstore.segments.kafka.broker_config import BrokerConfig
+from logstore.segments.rocketmq.settings.broker_config import (
+    BROKER_CONFIG_KEYS as ROCKETMQ_CONFIG_KEYS,
+)
 from logstore.segments.rocketmq.settings.broker_config import BrokerSettings
 from logstore.tools.commands.serve_kafka import kafka_addresses, kafka_directory
 from logstore.tools.commands.serve_process import (
@@ -25,6 +28,7 @@ from logstore.tools.commands.serve_process import (
     say_ready,
     settle,
     stop_asked,
+    warn_of_strange,
 )
 from logstore.tools.commands.serve_rocketmq import (
     RocketMQAddresses,
@@ -92,8 +96,8 @@ def serve_bridge(
 def _warn(settings: Mapping[str, str]) -> None:
     """Name the settings that neither broker knows."""
     strange = set(BrokerConfig(settings).unknown()) & set(BrokerSettings(settings).unknown)
-    for key in sorted(strange - NameServerConfig.names()):
-        click.echo(f"logstore: warning: {key}: no such setting; ignored", err=True)
+    known = (*KAFKA_CONFIG_KEYS, *ROCKETMQ_CONFIG_KEYS, *NameServerConfig.names())
+    warn_of_strange(sorted(strange - NameServerConfig.names()), known)
 
 
 def _plan(

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-import click
-
 from logstore.compat.kafka.broker import Broker
 from logstore.compat.running import listen, open_entrance, run_in_loop
 from logstore.compat.server import Server
-from logstore.segments.kafka.broker_config import BrokerConfig
+from logstore.segments.kafka.broker_config import BROKER_CONFIG_KEYS, BrokerConfig
 from logstore.segments.kafka.cluster_metadata.release import parse_release
 from logstore.segments.kafka.config_keys import ConfigError
 from logstore.tools.commands.serve_process import (
@@ -22,6 +20,7 @@ from logstore.tools.commands.serve_process import (
     say_ready,
     settle,
     stop_asked,
+    warn_of_strange,
 )
 from logstore.tools.listeners import Listener, find_listener
 
@@ -43,8 +42,7 @@ def serve_kafka(request: ServeRequest) -> None:
 
     """
     settings = request.settings
-    for key in BrokerConfig(settings).unknown():
-        click.echo(f"logstore: warning: {key}: no such setting in Kafka; ignored", err=True)
+    warn_of_strange(BrokerConfig(settings).unknown(), BROKER_CONFIG_KEYS, " in Kafka")
     release = None if request.release_version is None else parse_release(request.release_version)
     points = _end_points(request)
     addresses = None if points else kafka_addresses(settings, request.host, request.port)

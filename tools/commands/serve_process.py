@@ -7,7 +7,7 @@ import gc
 import os
 import resource
 import signal
-from collections.abc import Collection, Generator, Mapping
+from collections.abc import Collection, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,6 +16,7 @@ import click
 from logstore.compat.bridge.beside import MARKER
 from logstore.host import Host
 from logstore.os_host import system_host
+from logstore.tools.meant_names import did_you_mean
 
 if TYPE_CHECKING:
     from logstore.tools.commands.serve_control import ServedControl
@@ -103,12 +104,21 @@ def raise_file_limit() -> None:
 
 
 def stop_asked() -> asyncio.Event:
-    """Return an event that Ctrl-C and SIGTERM set from now on."""
+    """Return an event that Ctrl-C, SIGTERM and a terminal that goes away set from now on."""
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopping.set)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # under nohup it is to be ignored
+        loop.add_signal_handler(signal.SIGHUP, stopping.set)
     return stopping
+
+
+def warn_of_strange(names: Iterable[str], known: Iterable[str], owner: str = "") -> None:
+    """Say on stderr which settings nobody knows, and which name was meant, perhaps."""
+    for name in names:
+        meant = did_you_mean(name, known)
+        click.echo(f"logstore: warning: {name}: no such setting{owner}; ignored{meant}", err=True)
 
 
 def settle() -> None:

@@ -16,7 +16,7 @@ from logstore.compat.rocketmq.second_door import SecondDoor
 from logstore.compat.rocketmq.standalone import Standalone
 from logstore.compat.running import AddressError, listen, open_door, run_in_loop
 from logstore.compat.server import Server
-from logstore.segments.rocketmq.settings.broker_config import BrokerSettings
+from logstore.segments.rocketmq.settings.broker_config import BROKER_CONFIG_KEYS, BrokerSettings
 from logstore.segments.rocketmq.settings.java_config import ConfigError
 from logstore.tools.commands.serve_process import (
     EVERYWHERE,
@@ -27,6 +27,7 @@ from logstore.tools.commands.serve_process import (
     say_ready,
     settle,
     stop_asked,
+    warn_of_strange,
 )
 
 NAME_SERVER_PORT = 9876
@@ -61,8 +62,8 @@ def serve_rocketmq(
 
     """
     settings = dict(request.settings)
-    for key in sorted(set(BrokerSettings(settings).unknown) - NameServerConfig.names()):
-        click.echo(f"logstore: warning: {key}: no such setting in RocketMQ; ignored", err=True)
+    strange = sorted(set(BrokerSettings(settings).unknown) - NameServerConfig.names())
+    warn_of_strange(strange, (*BROKER_CONFIG_KEYS, *NameServerConfig.names()), " in RocketMQ")
     addresses = rocketmq_addresses(request, broker_port, name_servers)
     with data_directory(request.directory or settings.get("storePathRootDir")) as directory:
         standalone = Standalone.open(

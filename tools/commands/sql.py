@@ -11,6 +11,8 @@ import click
 from logstore.tools.commands.extras import require
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from pyspark.sql import DataFrame
 
 _ROWS_SHOWN = 1000
@@ -93,14 +95,34 @@ def sql(
     from logstore.compat.spark import sql as ask
     from logstore.compat.spark.session import quiet_session
 
-    logging.disable(logging.CRITICAL)  # PySpark and py4j log what they raise, Ctrl-C too
     statement = (sys.stdin.read() if query == _STDIN else query).strip().rstrip(";")
-    wanted = {"isolation": isolation, "mode": mode, **options}
-    if topics is not None:
-        wanted["subscribe"] = topics
+    wanted = {"isolation": isolation, "mode": mode, **options, **_chosen(topics)}
+    _tell_absent((directory, *others.values()), wanted)
+    logging.disable(logging.CRITICAL)  # PySpark and py4j log what they raise, Ctrl-C too
     with quiet_session(master, _settings()) as spark:
         frame = ask(spark, statement, directory, others, **wanted)
         _say(frame, limit, is_csv=is_csv, is_json=is_json)
+
+
+def _chosen(topics: str | None) -> dict[str, str]:
+    return {} if topics is None else {"subscribe": topics}
+
+
+def _tell_absent(locations: Sequence[str], options: Mapping[str, str]) -> None:
+    """Say which partitions a cluster has elsewhere: the answer is without their records."""
+    from logstore.compat.spark.absent_partitions import tell_absent
+    from logstore.compat.spark.options import parse_options
+    from logstore.compat.spark.stores import layout_of, open_for_reading
+    from logstore.segments.kafka.remote.fsspec_files import is_url
+    from logstore.segments.kafka.store import KafkaStore
+
+    for location in locations:
+        if is_url(location) or layout_of(location) != "kafka":  # to open one far away takes long
+            continue
+        wants = parse_options({**options, "path": location}).wants
+        with open_for_reading(location) as store:
+            if isinstance(store, KafkaStore):
+                tell_absent(store, wants)
 
 
 def _settings() -> dict[str, str]:

@@ -9,7 +9,7 @@ import attrs
 
 from logstore.compat.spark.convert.damage import DROP, FAILFAST, damage_count
 from logstore.compat.spark.convert.job import Progress, Runner
-from logstore.compat.spark.convert.options import ConvertOptions
+from logstore.compat.spark.convert.options import ConvertOptions, shown_wish
 from logstore.compat.spark.convert.preserve.restore_rocketmq import kept_for, restore_rocketmq
 from logstore.compat.spark.convert.to_files import FILE_LAYOUTS, convert_to_files
 from logstore.compat.spark.convert.to_kafka import convert_to_kafka
@@ -48,9 +48,9 @@ def finished_report(options: ConvertOptions) -> dict[str, Any] | None:
     differing = [name for name, wish in wishes.items() if report.get(name) != wish]
     if differing:
         name = differing[0]
+        was, wish = (shown_wish(name, one) for one in (report.get(name), wishes[name]))
         raise TargetError(
-            f"{options.target}: was made with {name} {report.get(name)!r}, not {wishes[name]!r}; "
-            "name another target"
+            f"{options.target}: was made with {was}, not with {wish}; name another target"
         )
     folder.remove()
     return report

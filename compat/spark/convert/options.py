@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import attrs
 
@@ -63,3 +63,30 @@ class ConvertOptions:
         if self.ending_timestamp_ms is not None:
             options["endingTimestamp"] = str(self.ending_timestamp_ms)
         return options
+
+
+#: how who asks says what a report has under another name, and what stands there if nothing is said
+_SAID = {
+    "source": ("the source", "none"),
+    "layout": ("the layout", "none"),
+    "onlyTopics": ("topics", "all topics but internal ones"),
+    "from": ("from", "no from"),
+    "until": ("until", "no until"),
+    "codec": ("codec", "no codec named"),
+    "settings": ("settings", "no settings"),
+    "preserve": ("preserve", "no preserve"),
+    "mode": ("mode", f"mode {FAILFAST}"),
+}
+
+
+def shown_wish(name: str, value: object) -> str:
+    """Return a wish of :meth:`ConvertOptions.wishes` in the words of who wishes."""
+    said, unsaid = _SAID[name]
+    if value is None or value == {}:
+        return unsaid
+    if isinstance(value, Mapping):
+        pairs = cast("Mapping[str, object]", value)
+        value = ",".join(f"{key}={text}" for key, text in pairs.items())
+    elif isinstance(value, list):
+        value = ",".join(map(str, cast("list[object]", value)))
+    return said if value is True else f"{said} {value}"

@@ -13,6 +13,7 @@ from logstore.compat.spark.convert.job import Progress, Runner, run_tasks
 from logstore.compat.spark.convert.options import ConvertOptions
 from logstore.compat.spark.convert.work_folder import WorkFolder
 from logstore.compat.spark.log_end import check_end
+from logstore.compat.spark.open_transactions import tell_open
 from logstore.compat.spark.option_values import OptionError
 from logstore.compat.spark.options import parse_options
 from logstore.compat.spark.predicates import Where
@@ -62,6 +63,7 @@ def plan_to_files(options: ConvertOptions) -> list[FileTask]:
         columns: tuple[str, ...] = (*DEFAULT_COLUMNS, HEADERS)
         if isinstance(store, KafkaStore):
             tell_absent(store, read_options.wants)
+            tell_open(store, read_options.wants, is_kept=False)
         else:
             columns += _MESSAGE_COLUMNS
         if options.mode == "permissive":

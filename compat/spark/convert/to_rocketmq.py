@@ -37,6 +37,7 @@ from logstore.compat.spark.convert.preserve.kept_kafka import KeptCommit
 from logstore.compat.spark.convert.topic_names import rocketmq_group, rocketmq_name
 from logstore.compat.spark.convert.work_folder import WorkFolder
 from logstore.compat.spark.kafka_plan import plan_units
+from logstore.compat.spark.open_transactions import tell_open
 from logstore.compat.spark.option_values import OptionError
 from logstore.compat.spark.options import parse_options
 from logstore.compat.spark.predicates import Where
@@ -151,6 +152,7 @@ def look_at(options: ConvertOptions) -> Source:
         if not isinstance(store, KafkaStore):
             raise ForeignDirectoryError(f"{options.source}: is no Kafka store: nothing to convert")
         tell_absent(store, read_options.wants)
+        tell_open(store, read_options.wants, is_kept=options.preserve)
         units = plan_units(store, read_options, Where())
         partitions = [
             partition

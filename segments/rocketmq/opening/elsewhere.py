@@ -54,23 +54,36 @@ def refuse_without_log(fs: FileSystem, directory: str, log_directory: str) -> No
     Refuse a store whose queues lead into a commit log that is not where it must be.
 
     Raises:
-        MissingSegmentError: says how tools find a log of several disks.
+        MissingSegmentError: says how tools find a log of several disks, or that it is DLedger's.
 
     """
+    refuse_dledger(fs, directory)
     if fs.is_directory(log_directory) or not has_queue_files(fs, directory):
+        return
+    raise MissingSegmentError(
+        f"{directory}: has consume queues, and no commit log in {log_directory}: where a broker's "
+        "storePathCommitLog names other directories, link the one as that folder, or all files of "
+        "several into it (ln -s)"
+    )
+
+
+def refuse_dledger(fs: FileSystem, directory: str) -> None:
+    """
+    Refuse a store whose commit log is DLedger's, with queues and a log of before beside it or not.
+
+    Raises:
+        MissingSegmentError: says where it stands.
+
+    """
+    if not fs.is_directory(directory):
         return
     names = [entry.name for entry in fs.list_directory(directory) if entry.is_directory]
     dledger = next((name for name in names if name.startswith(_DLEDGER)), None)
     if dledger is not None:
         raise MissingSegmentError(
             f"{directory}: the commit log is DLedger's, in {dledger} (enableDLegerCommitLog), "
-            "which is not read here"
+            "which is not read here: let consumers of its broker read it, or name another directory"
         )
-    raise MissingSegmentError(
-        f"{directory}: has consume queues, and no commit log in {log_directory}: where a broker's "
-        "storePathCommitLog names other directories, link the one as that folder, or all files of "
-        "several into it (ln -s)"
-    )
 
 
 def queues_in_rocksdb(fs: FileSystem, directory: str) -> str | None:

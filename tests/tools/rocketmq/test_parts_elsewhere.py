@@ -67,6 +67,32 @@ def test_a_log_of_dledger_is_named(case: GoldenCase, tmp_path: Path, logstore: C
     assert "the commit log is DLedger's, in dledger-n0" in outcome.err
 
 
+@pytest.mark.parametrize("is_new", [False, True], ids=["log-of-before", "no-message-yet"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_command_takes_a_store_of_dledger_for_another(
+    command: str,
+    is_new: bool,
+    case: GoldenCase,
+    tmp_path: Path,
+    logstore: CommandLine,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Neither where the commit log of before it stands beside it, nor where no queue has a file."""
+    monkeypatch.chdir(tmp_path)
+    store = case.copy_store(tmp_path / "store")
+    (store / "dledger-n0" / "data").mkdir(parents=True)
+    if is_new:
+        shutil.rmtree(store / "commitlog")
+        shutil.rmtree(store / "consumequeue")
+    before = contents(store)
+    outcome = logstore(command, store, *COMMANDS[command])
+    assert outcome.exit_code == 1, outcome
+    assert "the commit log is DLedger's, in dledger-n0" in outcome.err
+    assert contents(store) == before
+    with pytest.raises(MissingSegmentError, match="DLedger"):
+        RocketMQStore(system_host(), str(store), StoreOptions())
+
+
 def test_a_log_of_several_disks_is_linked_together(
     case: GoldenCase, tmp_path: Path, logstore: CommandLine
 ) -> None:
