@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from typing import TYPE_CHECKING
+
+from logstore.compat.own_folder import OwnFolder
 
 if TYPE_CHECKING:
     from logstore.compat.certificates import CertificateAuthority, KeyAndCertificate
@@ -14,7 +15,7 @@ class CertificateFiles:
     """Made when they are asked for, the same over restarts; :meth:`close` removes the files."""
 
     def __init__(self) -> None:
-        self._files: tempfile.TemporaryDirectory[str] | None = None
+        self._files: OwnFolder | None = None
         self._authority: CertificateAuthority | None = None
         self._server: KeyAndCertificate | None = None
 
@@ -46,7 +47,7 @@ class CertificateFiles:
     def file(self, name: str, text: str) -> str:
         """Return a file of that name; its text stays what it was first."""
         if self._files is None:
-            self._files = tempfile.TemporaryDirectory(prefix="logstore-tls-")
+            self._files = OwnFolder("logstore-tls-")
         path = os.path.join(self._files.name, name)
         if not os.path.exists(path):
             with open(path, "w", encoding="ascii") as file:
@@ -56,5 +57,5 @@ class CertificateFiles:
     def close(self) -> None:
         """Remove the files."""
         if self._files is not None:
-            self._files.cleanup()
+            self._files.remove()
             self._files = None

@@ -11,7 +11,9 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import os
 import socket
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +25,9 @@ _BACKLOG = 1024
 #: what the system may be out of for a while; others who are connected are served on
 _SHORTAGES = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
 _SHORTAGE_SECONDS = 1.0
+
+#: every socket that listens in this process
+_listening_here: weakref.WeakSet[socket.socket] = weakref.WeakSet()
 
 #: host and port, and with IPv6 two numbers more
 Address = tuple[Any, ...]
@@ -160,4 +165,22 @@ class Listener:
 def _listening(family: int, address: Address) -> socket.socket:
     found = socket.create_server((address[0], address[1]), family=family, backlog=_BACKLOG)
     found.setblocking(False)
+    _listening_here.add(found)
     return found
+
+
+def _let_go() -> None:
+    """
+    Listen no more in a process that was forked, and serves nobody.
+
+    As long as it had the sockets the address would be taken, and clients wait in a backlog that
+    nobody looks at. They are replaced, not closed: whoever has them may yet close their numbers.
+    """
+    nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    for one in list(_listening_here):
+        if one.fileno() >= 0:
+            os.dup2(nothing, one.fileno(), inheritable=False)
+    os.close(nothing)
+
+
+os.register_at_fork(after_in_child=_let_go)

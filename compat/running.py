@@ -228,10 +228,17 @@ class ServerThread:
         """
         Run `work` in the loop's thread; return what it returns, raise what it raises.
 
-        To be called in any other thread.
+        It may be called in that thread, too.
         """
         assert self._loop is not None, "the server runs"
+        if self.is_this:
+            return work()  # whoever waited here for the loop would wait for himself
         return call_in(self._loop, work)
+
+    @property
+    def is_this(self) -> bool:
+        """Whether the loop's thread is the one that asks."""
+        return threading.current_thread() is self._thread
 
     def catch_up(self) -> None:
         """Make the calls of all services that are due after somebody pushed the clock."""

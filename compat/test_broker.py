@@ -6,17 +6,31 @@ Both brokers are imported with this module, so that even the first one starts as
 
 from __future__ import annotations
 
-import tempfile
+import os
+import threading
 from collections.abc import Callable, Collection, Mapping
 from random import Random
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Literal, NoReturn, Self, TypeVar
 
 from logstore.compat.faults.request_faults import RequestFaults
 from logstore.compat.kafka.in_thread import KafkaInThread
-from logstore.compat.rocketmq.in_thread import RocketMQInThread
+from logstore.compat.own_folder import OwnFolder
+from logstore.compat.test_broker_arguments import (
+    check_kinds,
+    check_ports,
+    directory_text,
+    protocols_served,
+    setting_texts,
+    user_passwords,
+)
+from logstore.compat.test_broker_opening import Opening
+from logstore.compat.test_broker_topics import (
+    check_topic_shape,
+    create_kafka_topic,
+    put_rocketmq_topic,
+)
 from logstore.host import Host
-from logstore.segments.rocketmq.tables.topics import TopicConfig
 from logstore.testing.faulty_files import FaultyFileSystem
 from logstore.testing.manual_clock import ManualClock
 from logstore.testing.running_clock import RunningClock
@@ -26,11 +40,9 @@ if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
     from logstore.compat.bridge.in_thread import BridgeInThread
-    from logstore.compat.certificate_files import CertificateFiles
     from logstore.compat.kafka.broker import Broker
-    from logstore.compat.kafka.security.arrangement import Arrangement as KafkaArrangement
-    from logstore.compat.rocketmq.auth.arrangement import Arrangement as RocketMQArrangement
     from logstore.compat.rocketmq.broker import Broker as RocketMQBroker
+    from logstore.compat.rocketmq.in_thread import RocketMQInThread
     from logstore.testing.disk_faults import DiskFaults
     from logstore.testing.power_loss import PowerLoss
 
@@ -105,13 +117,13 @@ class TestBroker:
 
     def __init__(
         self,
-        directory: str | None = None,
+        directory: str | os.PathLike[str] | None = None,
         *,
         layout: Literal["kafka", "rocketmq"] = "kafka",
         protocols: Collection[Literal["kafka", "rocketmq"]] | None = None,
         port: int = 0,
         broker_port: int = 0,
-        settings: Mapping[str, str] | None = None,
+        settings: Mapping[str, str | float] | None = None,
         emulate: str | None = None,
         nodes: int = 1,
         users: Mapping[str, str] | None = None,
@@ -121,59 +133,32 @@ class TestBroker:
         proxy_port: int = 0,
         host: Host | None = None,
     ) -> None:
-        self.directory = directory or ""
+        self.directory = directory_text(directory)
         self.layout = layout
-        self.protocols = (layout,) if protocols is None else tuple(protocols)
-        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self.protocols = protocols_served(layout, protocols)
+        check_ports(self.protocols, port=port, broker_port=broker_port, proxy_port=proxy_port)
+        check_kinds(layout, self.protocols, nodes, emulate, has_proxy=proxy)
+        self._temporary: OwnFolder | None = None
         self._ports: tuple[int, ...] = (port, broker_port, *((proxy_port,) if proxy else ()))
         #: those that it had before it crashed
         self._ports_before: tuple[int, ...] = ()
-        self._settings = settings or {}
-        self._emulate = emulate
-        self._node_count = nodes
-        assert nodes == 1 or self.protocols == ("kafka",) == (layout,), (
-            "only a Kafka broker on its own layout has nodes"
-        )
-        self._has_proxy = proxy
-        assert not proxy or "rocketmq" in self.protocols, "only RocketMQ has a proxy"
-        assert emulate is None or self.protocols == ("kafka",) == (layout,), (
-            "for Kafka's own layout"
-        )
-        self._arrange(users or {}, mechanisms, tls)
+        #: one at a time starts or stops it
+        self._changing = threading.RLock()
+        #: where it runs; what a fork makes of this object is no broker
+        self._process_id = os.getpid()
         if host is None:
             host = Host(FaultyFileSystem(), RunningClock(), Random())
         self._host = host
+        self._opening = Opening(
+            host, layout, self.protocols, setting_texts(settings), emulate, nodes, proxy
+        )
+        self._opening.arrange(user_passwords(users), mechanisms, has_tls=tls)
         #: the requests that are to fail; they stay planned when the broker stops
         self.faults = RequestFaults()
         self.faults.run = self._run
         if isinstance(host.clock, ManualClock):
             host.clock.on_push = self._clock_pushed
         self._served: KafkaInThread | RocketMQInThread | BridgeInThread | None = None
-
-    def _arrange(
-        self, users: Mapping[str, str], mechanisms: Collection[str], has_tls: bool
-    ) -> None:
-        """Ready what secures the broker, if anything does."""
-        self._kafka_arrangement: KafkaArrangement | None = None
-        self._rocketmq_arrangement: RocketMQArrangement | None = None
-        if not (users or mechanisms or has_tls):
-            return
-        assert self.protocols == (self.layout,), "for either layout's own protocol"
-        if self.layout == "kafka":
-            from logstore.compat.kafka.security.arrangement import Arrangement
-
-            self._kafka_arrangement = Arrangement(users, mechanisms, has_tls=has_tls)
-        else:
-            from logstore.compat.rocketmq.auth.arrangement import Arrangement as Users
-
-            assert not mechanisms, "RocketMQ's clients sign; there is no other way"
-            self._rocketmq_arrangement = Users(users, has_tls=has_tls)
-
-    @property
-    def _certificates(self) -> CertificateFiles:
-        arranged = self._kafka_arrangement or self._rocketmq_arrangement
-        assert arranged is not None, "there are certificates only with tls=True"
-        return arranged
 
     @property
     def broker(self) -> Broker:
@@ -215,6 +200,11 @@ class TestBroker:
         return clock
 
     @property
+    def is_running(self) -> bool:
+        """Whether it is started, and neither stopped nor crashed since."""
+        return self._served is not None
+
+    @property
     def port(self) -> int:
         """The port that clients connect to."""
         return self._running.port
@@ -241,7 +231,7 @@ class TestBroker:
     @property
     def ca_file(self) -> str:
         """The file (PEM) of the certificate that clients of a broker with `tls` are to trust."""
-        return self._certificates.ca_file()
+        return self._opening.certificates.ca_file()
 
     def client_certificate(self, name: str) -> str:
         """
@@ -251,7 +241,7 @@ class TestBroker:
         it; ``ssl.client.auth``, or RocketMQ's ``tls.server.need.client.auth``, says whether the
         broker asks for one.
         """
-        return self._certificates.client_file(name)
+        return self._opening.certificates.client_file(name)
 
     @property
     def name_server(self) -> str:
@@ -263,29 +253,55 @@ class TestBroker:
     @property
     def endpoints(self) -> str:
         """What gRPC clients of RocketMQ call the endpoints."""
-        assert self._has_proxy, "there is a proxy only where it is asked for"
+        assert self._opening.has_proxy, "there is a proxy only where it is asked for"
         return f"127.0.0.1:{self._running.proxy_port}"
 
-    def create_topic(self, name: str, count: int = 1, **settings: str) -> None:
+    def create_topic(self, name: str, count: int = 1, **settings: str | float) -> None:
         """
         Create a topic with so many partitions or queues.
 
         `settings` are its configuration (Kafka) or its attributes (RocketMQ), with ``_`` where they
         have ``.``: ``message_type="FIFO"``. Where both protocols are served they are the layout's.
+
+        Raises:
+            LogStoreError: no client may create such a topic, either.
+
         """
-        given = {key.replace("_", "."): value for key, value in settings.items()}
+        check_topic_shape(name, count)
+        texts = setting_texts(settings)
+        given = {key.replace("_", "."): value for key, value in texts.items()}
         is_of_kafka = "kafka" in self.protocols and self.layout == "kafka"
         if is_of_kafka or "rocketmq" not in self.protocols:
-            self.call(lambda: self._kafka.create_topic(name, count, given))
+            self.call(lambda: create_kafka_topic(self._kafka, name, count, given))
         else:
-            config = TopicConfig(name, count, count, attributes=given)
-            self.call(lambda: self.rocketmq.topics.put(config))
+            self.call(lambda: put_rocketmq_topic(self.rocketmq, name, count, given))
 
     def call(self, work: Callable[[], ResultT]) -> ResultT:
         """Run `work` in the broker's thread; return what it returns, raise what it raises."""
+        self._check_process()
         thread = self._running.thread
         assert thread is not None, "the broker runs only within the with statement"
         return thread.call(work)
+
+    def _check_process(self) -> None:
+        if self._is_copy:
+            raise RuntimeError(
+                f"this broker runs in process {self._process_id}, which forked this one; use its "
+                "address here, and the rest there"
+            )
+
+    @property
+    def _is_copy(self) -> bool:
+        return os.getpid() != self._process_id
+
+    def _check_outside(self) -> None:
+        """Refuse to stop the thread that asks for it."""
+        thread = None if self._served is None else self._served.thread
+        if thread is not None and thread.is_this:
+            raise RuntimeError("a broker cannot stop itself; stop it outside of call()")
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a TestBroker stays in its process; hand its address on (.bootstrap)")
 
     def _run(self, work: Callable[[], ResultT]) -> ResultT:
         """Run `work` where requests are served, if they are."""
@@ -345,53 +361,24 @@ class TestBroker:
             AddressError: the port is taken.
 
         """
+        with self._changing:
+            self._start()
+        return self
+
+    def _start(self) -> None:
         assert self._served is None, "the broker runs already"
+        self._process_id = os.getpid()
         end = self.stop if not self.directory else self.crash
         if not self.directory:
-            self._temporary = tempfile.TemporaryDirectory(prefix="logstore-")
+            self._temporary = OwnFolder("logstore-")
             self.directory = self._temporary.name
         try:
-            self._served = self._open()
+            self._served = self._opening.open(self.directory, is_own=self._temporary is not None)
             self._served.make_faulty(self.faults)
             self._served.start(*(self._ports_before or self._ports))
         except BaseException:
             end()
             raise
-        return self
-
-    def _open(self) -> KafkaInThread | RocketMQInThread | BridgeInThread:
-        if self.protocols != (self.layout,):
-            from logstore.compat.bridge.in_thread import BridgeInThread, data_below
-
-            directory = self.directory if self._temporary is None else data_below(self.directory)
-            return BridgeInThread(
-                self._host, directory, self._settings, self.layout, self.protocols,
-                has_proxy=self._has_proxy,
-            )  # fmt: skip
-        if self.layout == "kafka":
-            return self._open_kafka()
-        return self._open_rocketmq()
-
-    def _open_kafka(self) -> KafkaInThread:
-        arranged, settings = self._kafka_arrangement, self._settings
-        if arranged is not None:
-            settings = arranged.settings(settings)
-        served = KafkaInThread(
-            self._host, self.directory, settings, self._emulate, self._node_count
-        )
-        if arranged is not None:
-            _enter(served, lambda: arranged.enter_users(served.broker))
-        return served
-
-    def _open_rocketmq(self) -> RocketMQInThread:
-        arranged, settings = self._rocketmq_arrangement, self._settings
-        if arranged is not None:
-            settings = arranged.settings(settings)
-        has_proxy = self._has_proxy
-        served = RocketMQInThread(self._host, self.directory, settings, has_proxy=has_proxy)
-        if arranged is not None:
-            _enter(served, lambda: arranged.enter_users(served.broker))
-        return served
 
     def crash(self, loss: PowerLoss | None = None) -> None:
         """
@@ -399,35 +386,46 @@ class TestBroker:
 
         With a `loss` the simulated machine loses power, too: say what of the unsynced stays.
         """
-        served, self._served = self._served, None
-        if served is not None:
+        fs = self._host.fs
+        assert loss is None or isinstance(fs, SimulatedDisk), f"no power is lost in {fs}"
+        self._check_process()
+        self._check_outside()
+        with self._changing:
+            served, self._served = self._served, None
+            if served is not None:
+                self._ports_before = served.ports
+                try:
+                    served.stop()
+                finally:
+                    served.abandon()
+            if loss is not None and isinstance(fs, SimulatedDisk):
+                fs.power_loss(loss)
+
+    def restart(self) -> None:
+        """Stop cleanly, and start on the same data and ports. Clients find it gone in between."""
+        self._check_process()
+        self._check_outside()
+        with self._changing:
+            served, self._served = self._running, None
             self._ports_before = served.ports
             try:
                 served.stop()
             finally:
-                served.abandon()
-        if loss is not None:
-            fs = self._host.fs
-            assert isinstance(fs, SimulatedDisk), f"no power is lost in {fs}"
-            fs.power_loss(loss)
-
-    def restart(self) -> None:
-        """Stop cleanly, and start on the same data and ports. Clients find it gone in between."""
-        served, self._served = self._running, None
-        self._ports_before = served.ports
-        try:
-            served.stop()
-        finally:
-            served.close()
-        self.start()
+                served.close()
+            self._start()
 
     def stop(self) -> None:
-        """Stop cleanly; a temporary directory goes away. Fine if it does not run."""
+        """Stop cleanly; a temporary directory goes away. Fine if it does not run, or not here."""
+        if self._is_copy:
+            return
+        self._check_outside()
+        with self._changing:
+            self._stop()
+
+    def _stop(self) -> None:
         served, self._served = self._served, None
         self._ports_before = ()
-        for arranged in (self._kafka_arrangement, self._rocketmq_arrangement):
-            if arranged is not None:
-                arranged.close()
+        self._opening.close()
         try:
             if served is not None:
                 served.stop()
@@ -441,9 +439,11 @@ class TestBroker:
                 served.close()
             return
         self.directory = ""
-        with temporary:
+        try:
             if served is not None:
                 served.abandon()
+        finally:
+            temporary.remove()
 
     def __enter__(self) -> Self:
         return self.start()
@@ -455,14 +455,6 @@ class TestBroker:
         traceback: TracebackType | None,
     ) -> None:
         self.stop()
-
-
-def _enter(served: KafkaInThread | RocketMQInThread, enter_users: Callable[[], None]) -> None:
-    try:
-        enter_users()
-    except BaseException:
-        served.abandon()
-        raise
 
 
 def _is_bridge(

@@ -3,9 +3,9 @@ Fixtures for pytest, there for whoever has logstore installed.
 
 ``kafka_broker`` and ``rocketmq_broker`` are brokers that run: each is a
 :class:`~logstore.compat.test_broker.TestBroker`. What a test plans to go wrong is over when it
-ends. Each test has a broker of its own; ``logstore_scope`` in the ini file (``class``, ``module``,
-``package``, ``session``) lets many have the same. A marker asks for one that is different, and not
-shared::
+ends, and a shared one that it crashed or stopped is up again. Each test has a broker of its own;
+``logstore_scope`` in the ini file (``class``, ``module``, ``package``, ``session``) lets many have
+the same. A marker asks for one that is different, and not shared::
 
     @pytest.mark.logstore(settings={"num.partitions": "6"})
     @pytest.mark.logstore(data="tests/seed", emulate="2.8")
@@ -22,6 +22,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -99,12 +100,32 @@ def _broker(request: pytest.FixtureRequest, layout: str) -> Iterator[TestBroker]
         yield broker
         broker.faults.clear()
         broker.disk.clear()
+        if not broker.is_running:  # the next test finds it up
+            broker.start()
         return
     options = dict(marker.kwargs)
+    _check(marker)
     data = options.pop("data", None)
     directory = None if data is None else _copy_of(request, data)
     with _running(layout, directory, **options) as broker:
         yield broker
+
+
+def _check(marker: pytest.Mark) -> None:
+    """Refuse what would be passed over in silence, and words that there are not."""
+    from logstore.compat.test_broker import TestBroker
+
+    known = {"data", *signature(TestBroker).parameters} - {"directory", "layout"}
+    for word in marker.kwargs:
+        if word not in known:
+            raise pytest.UsageError(
+                f"mark.{_MARKER}({word}=...): there is no such word; there are "
+                f"{', '.join(sorted(known))}"
+            )
+    if marker.args:
+        raise pytest.UsageError(
+            f"mark.{_MARKER}({marker.args[0]!r}): name it, as data={marker.args[0]!r}"
+        )
 
 
 def _copy_of(request: pytest.FixtureRequest, data: str) -> str:

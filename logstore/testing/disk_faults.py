@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from typing import Literal
+from typing import Literal, get_args
 
 import attrs
 
@@ -22,6 +22,7 @@ FaultKind = Literal[
     "volume_space",
     "lock",
 ]
+_KINDS: tuple[str, ...] = get_args(FaultKind)
 
 
 @attrs.define
@@ -74,6 +75,10 @@ class DiskFaults:
         partial_bytes: int = 0,
     ) -> None:
         """Let operations raise ``OSError(code)``; a write first leaves `partial_bytes` behind."""
+        if kind not in _KINDS:
+            raise ValueError(f"no operation is called {kind!r}; it is {', '.join(_KINDS)}")
+        if not isinstance(code, int):  # pyright: ignore[reportUnnecessaryIsInstance] - of callers without types
+            raise TypeError(f"code is a number, as errno.EIO, not {code!r}")
         self.planned.append(Fault(kind, code, path, after, count, partial_bytes))
 
     def fail_next_sync(

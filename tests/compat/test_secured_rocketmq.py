@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from logstore.compat import TestBroker
+from logstore.compat.test_broker_arguments import ArgumentError
 from logstore.segments.rocketmq.settings.java_config import ConfigError
 from tests.compat.rocketmq.frames import Answer, answers, request
 
@@ -155,7 +156,7 @@ def test_nothing_is_imported_that_is_not_used() -> None:
 
 def test_mechanisms_are_kafkas() -> None:
     """RocketMQ's clients sign; and what is named must be there."""
-    with pytest.raises(AssertionError, match="RocketMQ's clients sign"):
+    with pytest.raises(ArgumentError, match="RocketMQ's clients sign"):
         TestBroker(layout="rocketmq", mechanisms=["PLAIN"])
     settings = {"authenticationMetadataProvider": "com.example.Mine"}
     with (

@@ -19,38 +19,32 @@ pytestmark = pytest.mark.interop
 README = Path(__file__).resolve().parents[2] / "README.md"
 
 
+def python_examples(section: str) -> list[str]:
+    """Return each piece of Python under that heading."""
+    under = README.read_text().split(f"## {section}\n")[1].split("\n## ")[0]
+    return re.findall(r"```python\n(.*?)```", under, re.DOTALL)
+
+
 def python_example(section: str) -> str:
     """Return the Python under that heading."""
-    under = README.read_text().split(f"## {section}\n")[1].split("\n## ")[0]
-    return "\n\n".join(re.findall(r"```python\n(.*?)```", under, re.DOTALL))
+    return "\n\n".join(python_examples(section))
 
 
-def test_the_examples_of_tests_pass(tmp_path: Path) -> None:
-    """The first thing that a reader copies is a pytest file, and it is green."""
-    file = tmp_path / "test_example.py"
-    file.write_text(python_example("A broker in your tests"))
+@pytest.mark.parametrize(
+    ("section", "count"), [("A broker in your tests", 3), ("Users and TLS", 2)]
+)
+def test_the_examples_of_tests_pass(tmp_path: Path, section: str, count: int) -> None:
+    """The first thing that a reader copies is a pytest file, and each is green by itself."""
+    for number, example in enumerate(python_examples(section)):
+        (tmp_path / f"test_example_{number}.py").write_text(example)
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(file)],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
         cwd=tmp_path,
         text=True,
         capture_output=True,
         check=False,
     )
-    assert "3 passed" in done.stdout, done.stdout + done.stderr
-
-
-def test_the_example_of_users_passes(tmp_path: Path) -> None:
-    """Who comes in, and who is refused: a pytest file as well."""
-    file = tmp_path / "test_example.py"
-    file.write_text(python_example("Users and TLS"))
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(file)],
-        cwd=tmp_path,
-        text=True,
-        capture_output=True,
-        check=False,
-    )
-    assert "2 passed" in done.stdout, done.stdout + done.stderr
+    assert f"{count} passed" in done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.slow

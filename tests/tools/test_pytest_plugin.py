@@ -150,3 +150,42 @@ def test_markers_and_fixtures_are_explained(pytester: pytest.Pytester) -> None:
     told = pytester.runpytest_subprocess("--fixtures").stdout.str()
     assert "kafka_broker" in told
     assert "rocketmq_broker" in told
+
+
+def test_a_shared_broker_that_went_comes_back(pytester: pytest.Pytester) -> None:
+    """A test that crashes or stops it does not fail all that come after."""
+    pytester.makeini("[pytest]\nlogstore_scope = session")
+    passed(
+        pytester,
+        """
+        import pytest
+
+        @pytest.mark.parametrize("end", ["crash", "stop", "none"])
+        @pytest.mark.parametrize("layout", ["kafka", "rocketmq"])
+        def test(request, layout, end):
+            broker = request.getfixturevalue(f"{layout}_broker")
+            broker.create_topic(end)
+            if end != "none":
+                getattr(broker, end)()
+        """,
+        6,
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("'seed'", "name it, as data='seed'"),
+        ("setings={}", "(setings=...): there is no such word; there are *settings*"),
+        ("layout='rocketmq'", "(layout=...): there is no such word"),
+        ("directory='data'", "(directory=...): there is no such word"),
+    ],
+)
+def test_words_of_the_marker_that_there_are_not(
+    pytester: pytest.Pytester, words: str, told: str
+) -> None:
+    """Are refused, not passed over."""
+    pytester.makepyfile(f"import pytest\n@pytest.mark.logstore({words})\ndef test(kafka_broker): 0")
+    outcome = pytester.runpytest_subprocess()
+    outcome.assert_outcomes(errors=1)
+    outcome.stdout.fnmatch_lines([f"*UsageError: mark.logstore*{told}*"])

@@ -82,10 +82,12 @@ class Nodes:
         Take a node out: others in sync lead what it led. Fine if it is down.
 
         Raises:
-            ValueError: there is no such node.
+            ValueError: there is no such node, or no other.
 
         """
         node = self._known(node_id)
+        if self.is_alone:
+            raise ValueError(f"node {node_id} is the only one; a broker alone stops or crashes")
         if not node.is_up:
             return
         node.is_up = False
