@@ -97,7 +97,7 @@ def sql(
 
     statement = (sys.stdin.read() if query == _STDIN else query).strip().rstrip(";")
     wanted = {"isolation": isolation, "mode": mode, **options, **_chosen(topics)}
-    _tell_absent((directory, *others.values()), wanted)
+    _tell_absent(master, (directory, *others.values()), wanted)
     logging.disable(logging.CRITICAL)  # PySpark and py4j log what they raise, Ctrl-C too
     with quiet_session(master, _settings()) as spark:
         frame = ask(spark, statement, directory, others, **wanted)
@@ -108,16 +108,18 @@ def _chosen(topics: str | None) -> dict[str, str]:
     return {} if topics is None else {"subscribe": topics}
 
 
-def _tell_absent(locations: Sequence[str], options: Mapping[str, str]) -> None:
+def _tell_absent(master: str, locations: Sequence[str], options: Mapping[str, str]) -> None:
     """Say which partitions a cluster has elsewhere: the answer is without their records."""
     from logstore.compat.spark.absent_partitions import tell_absent
+    from logstore.compat.spark.connect import SCHEME
     from logstore.compat.spark.options import parse_options
     from logstore.compat.spark.stores import layout_of, open_for_reading
     from logstore.segments.kafka.remote.fsspec_files import is_url
     from logstore.segments.kafka.store import KafkaStore
 
     for location in locations:
-        if is_url(location) or layout_of(location) != "kafka":  # to open one far away takes long
+        # To open one far away takes long, and a server of Spark Connect has directories of its own.
+        if master.startswith(SCHEME) or is_url(location) or layout_of(location) != "kafka":
             continue
         wants = parse_options({**options, "path": location}).wants
         with open_for_reading(location) as store:
