@@ -30,6 +30,9 @@ SETTINGS: dict[str, object] = {
     "maxIndexNum": 200,
 }
 
+#: what came before, between and after the two that everything is compared with
+OTHER_RELEASES = ("4.5.2", "4.7.1", "4.9.0", "5.0.0", "5.1.4", "5.2.0", "5.3.3", "5.4.0")
+
 #: With these a broker of 5.x that recovers cuts the log at the first record without its CRC.
 WITH_CRC: dict[str, object] = {"enabledAppendPropCRC": "true", "forceVerifyPropCRC": "true"}
 
@@ -102,6 +105,7 @@ def last_shutdown(peer: RocketMQPeer) -> str:
         ("4", False),
         pytest.param("5", False, marks=pytest.mark.slow),
         pytest.param("4", True, marks=pytest.mark.slow),
+        *(pytest.param(one, False, marks=pytest.mark.slow) for one in OTHER_RELEASES),
     ],
 )
 def test_a_store_changes_hands(tmp_path: Path, version: str, is_begun_by_us: bool) -> None:
