@@ -64,7 +64,8 @@ print("fine")
 def test_a_fork_leaves_the_broker_alone(layout: str, does: str) -> None:
     """It may connect, and end as it likes; it has neither the broker's files nor its address."""
     with subprocess.Popen(
-        [sys.executable, "-c", _FORKED, layout, does],
+        # Since 3.12 Python warns of every fork beside a thread.
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", _FORKED, layout, does],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
         assert process.stdout is not None

@@ -33,11 +33,10 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 def convert(source: Path, target: Path, layout: str, *more: str) -> None:
-    """Run the command as a user does; it is a Spark job on this machine."""
+    """Run the command as a user does with much to do; it is a Spark job on this machine."""
     command = [sys.executable, "-m", "logstore.tools.cli", "convert", str(source), str(target)]
-    done = subprocess.run(
-        [*command, "--to", layout, *more], capture_output=True, text=True, timeout=200, check=False
-    )
+    command += ["--to", layout, "--master", "local[*]", *more]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     assert " records, " in done.stdout
 

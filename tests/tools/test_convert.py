@@ -15,6 +15,7 @@ from logstore.os_host import system_host
 from logstore.partition import Record
 from logstore.segments.kafka.store import KafkaStore
 from logstore.tools.commands.convert_progress import ConvertProgress
+from logstore.tools.commands.spark_master import is_small
 from logstore.tools.inspection.rocketmq.verification import store_check
 from tests.segments.kafka.golden_case import GOLDEN
 from tests.tools.command_line import CommandLine
@@ -222,7 +223,11 @@ def test_progress_shows_rate_and_time_left() -> None:
 @pytest.mark.parametrize(
     ("arguments", "remedy"),
     [
-        ((), "pip install 'logstore-segments[spark]'; without Spark, --master none"),
+        (
+            ("--master", "local[2]"),
+            "pip install 'logstore-segments[spark]'; without Spark, --master none",
+        ),
+        ((), "pip install 'logstore-segments[columns]'"),
         (HERE, "pip install 'logstore-segments[columns]'"),
         (("--dry-run",), "pip install 'logstore-segments[columns]'"),
     ],
@@ -262,3 +267,35 @@ def test_of_transactions_that_are_open_it_is_said(
     whole = GOLDEN / "kafka-4.3" / "data"
     assert logstore("convert", whole, tmp_path / "whole", "--to", *words, *HERE).exit_code == 0
     assert "transactions are open" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("written_bytes", "count", "is_one"),
+    [(1 << 20, 3, True), (22 << 20, 3, False), (0, 2000, True), (0, 2001, False)],
+)
+def test_holes_do_not_count_and_many_files_are_much_to_do(
+    written_bytes: int, count: int, tmp_path: Path, *, is_one: bool
+) -> None:
+    """Files of RocketMQ are as long as they may get from the start."""
+    for number in range(count):
+        with (tmp_path / f"{number}").open("wb") as file:
+            file.write(b"x" * written_bytes)
+            file.truncate(1 << 30)
+    assert is_small(str(tmp_path)) is is_one
+    assert not is_small("memory://a/b")
+
+
+def test_what_is_small_does_without_spark(
+    source: Path, tmp_path: Path, logstore: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is done before Spark has started; who names a master has it."""
+    asked: list[str] = []
+
+    def note(_: object, master: str) -> dict[str, int]:
+        asked.append(master)
+        return {"messages": 0, "bytes": 0}
+
+    monkeypatch.setattr("logstore.tools.commands.convert._converted", note)
+    for words in ((), ("--master", "local[2]")):
+        logstore("convert", source, tmp_path / "target", "--to", "rocketmq", *words)
+    assert asked == ["none", "local[2]"]

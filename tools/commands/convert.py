@@ -14,7 +14,7 @@ from logstore.segments.rocketmq.settings.store_config import STORE_CONFIG_KEYS
 from logstore.tools.commands.convert_progress import ConvertProgress
 from logstore.tools.commands.extras import require
 from logstore.tools.commands.record_choice import moment, topic_names
-from logstore.tools.commands.spark_master import HERE
+from logstore.tools.commands.spark_master import HERE, LOCAL, is_small
 from logstore.tools.inspection.columns import aligned
 from logstore.tools.inspection.json_line import json_line
 from logstore.tools.meant_names import did_you_mean
@@ -79,10 +79,9 @@ _OPTIONS = (
     ),
     click.option(
         "--master",
-        default="local[*]",
-        show_default=True,
         metavar="URL",
-        help="Where Spark runs; 'none' does without Spark, on one core.",
+        help="Where Spark runs; 'none' does without Spark, on one core.  [default: local[*]; none "
+        "where SRC has less than 64 MB, which is done before Spark has started]",
     ),
     click.option(
         "--preserve",
@@ -115,7 +114,7 @@ def convert(
     codec: str | None,
     settings: tuple[str, ...],
     mode: str,
-    master: str,
+    master: str | None,
     *,
     is_preserving: bool,
     is_dry: bool,
@@ -137,6 +136,8 @@ def convert(
       logstore convert /disk1/kafka,/disk2/kafka ./store --to rocketmq --preserve --dry-run
       logstore convert ./kafka ./store --to rocketmq --master spark://host:7077
     """
+    if master is None:
+        master = HERE if is_small(source) else LOCAL
     _require_extras(is_spark=master != HERE and not is_dry)
     from logstore.compat.spark.convert.options import ConvertOptions
 

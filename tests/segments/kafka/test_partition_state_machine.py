@@ -244,16 +244,16 @@ class PartitionMachine(RuleBasedStateMachine):
 
     # stopping
 
-    def ends_below_its_start(self) -> bool:
+    def ends_below_its_start(self, start_offset: int) -> bool:
         """
-        Tell whether all that is left stands below the log start that is noted.
+        Tell whether all that is left stands below the log start that is noted, or will be.
 
         A truncation to the log start leaves that where it is inside a batch, which goes as a whole.
         Who opens such a log begins anew at its start, as Kafka does.
         """
-        return written_end(self.host, self.partition) < self.start_checkpoint
+        return written_end(self.host, self.partition) < start_offset
 
-    @precondition(lambda self: not self.ends_below_its_start())
+    @precondition(lambda self: not self.ends_below_its_start(self.partition.start_offset))
     @rule()
     def stop_cleanly(self) -> None:
         """After a clean stop all is there, and nothing had to be recovered."""
@@ -267,15 +267,16 @@ class PartitionMachine(RuleBasedStateMachine):
     @rule()
     def die(self) -> None:
         """The process vanishes: all that was written is there, checked and not cut."""
-        begins_anew = self.ends_below_its_start()
+        begins_anew = self.ends_below_its_start(self.start_checkpoint)
+        size_bytes = self.partition.log.size_bytes
         self.host.fs.process_death()
         self.recover(self.end)
         recovery = self.partition.recovery
         assert recovery is not None
         assert recovery.is_clean or begins_anew
-        assert recovery.dropped_bytes == (recovery.checked_bytes if begins_anew else 0)
+        assert recovery.dropped_bytes == (size_bytes if begins_anew else 0)
 
-    @precondition(lambda self: not self.ends_below_its_start())
+    @precondition(lambda self: not self.ends_below_its_start(self.start_checkpoint))
     @rule(tail=st.binary(min_size=1, max_size=200))
     def die_with_a_torn_tail(self, tail: bytes) -> None:
         """What a half write left at the end is cut, kept aside, and reported."""
