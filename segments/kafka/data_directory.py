@@ -154,6 +154,11 @@ class DataDirectory:
         meta.write(fs, path, self.host.clock.wall_ms())
         return meta
 
+    @property
+    def is_zookeepers(self) -> bool:
+        """Whether it is of ZooKeeper's time: its ``meta.properties`` are not those of KRaft."""
+        return self.meta is not None and self.meta.version == 0
+
     def upgrade(self) -> None:
         """Give a directory of ZooKeeper's time the ``meta.properties`` of KRaft."""
         meta = self.meta

@@ -133,6 +133,7 @@ class KafkaStore:
             directory.path,
             Home(self.node_id) if directory_id is None else Home(self.node_id, directory_id),
             release=release or NEWEST,
+            is_upgraded=directory.is_zookeepers,
             min_insync_replicas=self.log_defaults.get("min.insync.replicas", "1"),
             is_writable=directory.is_writable,
         )
@@ -150,8 +151,7 @@ class KafkaStore:
         try:
             topics = self._loader.load(self.metadata, self.config_of, self.options.progress)
             if self.options.is_writable:
-                meta = self._data_directory.meta
-                is_zookeepers = meta is not None and meta.version == 0
+                is_zookeepers = self._data_directory.is_zookeepers
                 if topics and self._data_directory.lacks_metadata and not is_zookeepers:
                     self._warn_of_others()
                 self.metadata.adopt(topics, is_put_off=is_zookeepers)

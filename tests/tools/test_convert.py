@@ -295,8 +295,11 @@ def test_what_is_small_does_without_spark(
         asked.append(master)
         return {"messages": 0, "bytes": 0}
 
+    def allow(*_: object) -> None:
+        return None
+
     monkeypatch.setattr("logstore.tools.commands.convert._converted", note)
-    monkeypatch.setattr("logstore.tools.commands.convert.require", lambda *_: None)
+    monkeypatch.setattr("logstore.tools.commands.convert.require", allow)
     for words in ((), ("--master", "local[2]")):
         logstore("convert", source, tmp_path / "target", "--to", "rocketmq", *words)
     assert asked == ["none", "local[2]"]

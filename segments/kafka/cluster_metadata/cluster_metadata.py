@@ -59,9 +59,9 @@ class ClusterMetadata:
     """
     The metadata in the data directory `path`, whose partitions are at `home`.
 
-    `release` is the metadata version of a directory that has none yet, and `min_insync_replicas`
-    what its cluster starts with where eligible leader replicas are counted. Changes are durable
-    when a method returns.
+    `release` is the metadata version of a directory that has none yet, maybe because it
+    `is_upgraded` from ZooKeeper's time, and `min_insync_replicas` what its cluster starts with
+    where eligible leader replicas are counted. Changes are durable when a method returns.
 
     Raises, on opening:
         CorruptFileError: they cannot be understood.
@@ -74,6 +74,7 @@ class ClusterMetadata:
         home: Home,
         *,
         release: MetadataVersion,
+        is_upgraded: bool = False,
         min_insync_replicas: str = "1",
         is_writable: bool = True,
     ) -> None:
@@ -86,6 +87,7 @@ class ClusterMetadata:
             path,
             home.node_id,
             release=release,
+            is_upgraded=is_upgraded,
             min_insync_replicas=min_insync_replicas,
             is_writable=is_writable,
         )

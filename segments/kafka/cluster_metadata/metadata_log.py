@@ -15,7 +15,7 @@ Source: ``KafkaRaftLog``, ``QuorumController``, ``ActivationRecordsGenerator``.
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 
 from logstore.errors import CorruptEntryError, CorruptFileError
@@ -73,7 +73,8 @@ class MetadataLog:
     """
     The metadata log of the data directory `path`, for the node `node_id`.
 
-    `image` is what it says; `release` is the metadata version of a directory that has none yet.
+    `image` is what it says; `release` is the metadata version of a directory that has none yet,
+    maybe because it `is_upgraded` from ZooKeeper's time.
 
     Raises, on opening:
         CorruptFileError: a record, a snapshot or a file beside them cannot be understood.
@@ -86,6 +87,7 @@ class MetadataLog:
         node_id: int,
         *,
         release: MetadataVersion,
+        is_upgraded: bool = False,
         min_insync_replicas: str = "1",
         is_writable: bool = True,
     ) -> None:
@@ -115,7 +117,8 @@ class MetadataLog:
         if self.was_there:
             self._read()
         if METADATA_VERSION not in self.image.features:
-            self._load_bootstrap(release, min_insync_replicas)
+            features = release.features_of(is_upgraded=is_upgraded)
+            self._load_bootstrap(features, min_insync_replicas)
 
     # reading
 
@@ -191,17 +194,18 @@ class MetadataLog:
             self.is_cut_short = True
             _log.warning("%s; the metadata log ends there", error)
 
-    def _load_bootstrap(self, release: MetadataVersion, min_insync_replicas: str) -> None:
+    def _load_bootstrap(self, features: Mapping[str, int], min_insync_replicas: str) -> None:
         fs, path = self.host.fs, f"{self.path}/{BOOTSTRAP}"
         if fs.exists(path):
             self.was_there = True
             entries = list(read_snapshot(fs, path))
             self._bootstrap = [(entry.record, entry.version) for entry in entries]
         else:
-            features = release.features.items()
-            self._bootstrap = [(FeatureLevelRecord(name, level), 0) for name, level in features]
+            self._bootstrap = [
+                (FeatureLevelRecord(name, level), 0) for name, level in features.items()
+            ]
             if self.is_writable:
-                content = encode_bootstrap(release, self.host.clock.wall_ms())
+                content = encode_bootstrap(features, self.host.clock.wall_ms())
                 write_file(fs, path, content)
         for record, _ in self._bootstrap:
             self.image.apply(record)

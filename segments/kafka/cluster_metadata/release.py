@@ -16,6 +16,7 @@ from typing import NamedTuple
 from logstore.errors import LogStoreError
 
 METADATA_VERSION = "metadata.version"
+_TRANSACTIONS = "transaction.version"
 ELIGIBLE_LEADER_REPLICAS = "eligible.leader.replicas.version"
 
 #: names by level; 3.3-IV3, the first for production, is 7. Those from 31 on are not stable yet
@@ -51,7 +52,7 @@ _FEATURES = (
     ("group.version", 1, 22),
     ("share.version", 1, 28),
     ("streams.version", 1, 29),
-    ("transaction.version", 2, 24),
+    (_TRANSACTIONS, 2, 24),
 )
 
 _SCRAM = 11
@@ -104,6 +105,18 @@ class MetadataVersion(NamedTuple):
             METADATA_VERSION: self.level,
             **{name: level for name, level, since in _FEATURES if since <= self.level},
         }
+
+    def features_of(self, *, is_upgraded: bool) -> dict[str, int]:
+        """
+        Return the levels in a directory that begins with it.
+
+        Where it `is_upgraded` from ZooKeeper's time, transactions are written as they were until
+        somebody turns ``transaction.version`` on; brokers of before read nothing else.
+        """
+        levels = self.features
+        if is_upgraded:
+            levels.pop(_TRANSACTIONS, None)
+        return levels
 
 
 NEWEST = MetadataVersion(max(_NAMES))

@@ -16,7 +16,7 @@ Source: ``Snapshots``, ``RecordsSnapshotWriter``, ``BootstrapDirectory``, ``Batc
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from logstore.errors import CorruptEntryError, CorruptFileError
@@ -30,7 +30,6 @@ from logstore.segments.kafka.cluster_metadata.batches import (
     encode_values,
 )
 from logstore.segments.kafka.cluster_metadata.records import FeatureLevelRecord, encode_record
-from logstore.segments.kafka.cluster_metadata.release import MetadataVersion
 from logstore.segments.kafka.control_record import ControlType, control_type
 from logstore.segments.kafka.record import decode_records
 
@@ -84,11 +83,9 @@ def read_snapshot(fs: FileSystem, path: str) -> Iterator[Entry]:
         raise CorruptFileError(path, "a snapshot without a footer is not whole")
 
 
-def encode_bootstrap(version: MetadataVersion, now_ms: int) -> bytes:
-    """Return the content of the ``bootstrap.checkpoint`` of a directory of that version."""
-    values = [
-        encode_record(FeatureLevelRecord(name, level)) for name, level in version.features.items()
-    ]
+def encode_bootstrap(features: Mapping[str, int], now_ms: int) -> bytes:
+    """Return the content of the ``bootstrap.checkpoint`` of a directory with these features."""
+    values = [encode_record(FeatureLevelRecord(name, level)) for name, level in features.items()]
     return b"".join(
         (
             encode_snapshot_header(0, epoch=0, timestamp_ms=now_ms),

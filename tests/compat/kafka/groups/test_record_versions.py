@@ -8,10 +8,10 @@ import pytest
 
 from logstore.compat.kafka.broker import Broker
 from logstore.compat.kafka.emulation.release import Emulation
-from logstore.compat.kafka.features import METADATA_VERSION
+from logstore.compat.kafka.features import METADATA_VERSION, TRANSACTION_VERSION
 from logstore.compat.kafka.groups.offsets_log import decode_offset_commit_value
 from logstore.compat.kafka.groups.record_versions import RecordVersions
-from logstore.compat.kafka.topics.names import GROUPS_TOPIC
+from logstore.compat.kafka.topics.names import GROUPS_TOPIC, TRANSACTIONS_TOPIC
 from logstore.segments.kafka.cluster_metadata.release import parse_release
 from logstore.segments.kafka.meta_properties import MetaProperties
 from logstore.segments.kafka.record import decode_records
@@ -19,6 +19,7 @@ from logstore.testing.simulated_host import SimulatedHost
 from tests.compat.kafka.conversation import DIRECTORY
 from tests.compat.kafka.groups.test_groups_topic import a_commit, codes
 from tests.compat.kafka.peer import Peer, a_broker
+from tests.compat.kafka.transactions.producer import TransactionalClient
 
 ONE_LOG = {"offsets.topic.num.partitions": "1"}
 WEEK_MS = 7 * 24 * 3_600_000
@@ -96,15 +97,41 @@ def test_so_it_is_until_its_metadata_are_newer() -> None:
     assert broker.groups.surroundings.versions == RecordVersions()
 
 
+def give_to_zookeeper(host: SimulatedHost) -> None:
+    """Make of a directory what a broker of ZooKeeper's time would have left."""
+    host.fs.remove_directory(f"{DIRECTORY}/__cluster_metadata-0")
+    host.fs.remove(f"{DIRECTORY}/bootstrap.checkpoint")
+    MetaProperties("cluster", 1, None, version=0).write(host.fs, DIRECTORY, 0)
+
+
 def test_a_directory_of_zookeepers_time_may_go_back() -> None:
     """To any release since 2.1: nothing tells which wrote it."""
     host = SimulatedHost()
     broker = opened(host)
     written(broker)
     broker.close()
-    for entry in host.fs.list_directory(f"{DIRECTORY}/__cluster_metadata-0"):
-        host.fs.remove(f"{DIRECTORY}/__cluster_metadata-0/{entry.name}")
-    host.fs.remove_directory(f"{DIRECTORY}/__cluster_metadata-0")
-    MetaProperties("cluster", 1, None, version=0).write(host.fs, DIRECTORY, 0)
+    give_to_zookeeper(host)
     broker = opened(host)
     assert [value[:2] for value in written(broker)] == [b"\0\4"] * 2 + [b"\0\3"] * 2
+
+
+def test_so_may_its_transactions() -> None:
+    """They are noted as before 4.0 until somebody turns ``transaction.version`` on."""
+    host = SimulatedHost()
+    opened(host).close()
+    give_to_zookeeper(host)
+    broker = opened(host)
+    assert TRANSACTION_VERSION not in broker.feature_levels
+    client = TransactionalClient(broker, 1)
+    for level, value_version in ((0, 0), (2, 1)):
+        broker.change_features({TRANSACTION_VERSION: level})
+        assert (client.init(), client.send("t", 0, b"a"), client.end(is_commit=True)) == (0, 0, 0)
+        topic = broker.topics[TRANSACTIONS_TOPIC]
+        newest = [
+            record.value
+            for partition in topic.partitions.values()
+            for one in partition.batches()
+            for record in decode_records(one.data)
+        ][-1]
+        assert newest is not None
+        assert int.from_bytes(newest[:2]) == value_version

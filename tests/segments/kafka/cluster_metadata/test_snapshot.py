@@ -35,7 +35,7 @@ def timeless(data: bytes) -> list[bytes]:
 def test_the_bootstrap_snapshot_is_kafkas(name: str, release: str) -> None:
     """What is written for a release is what ``kafka-storage format`` wrote, but for the times."""
     content = (GOLDEN / name / "data" / "bootstrap.checkpoint").read_bytes()
-    ours = encode_bootstrap(parse_release(release), 0)
+    ours = encode_bootstrap(parse_release(release).features, 0)
     assert len(ours) == len(content)
     found = [timeless(data) for data in (content, ours)]
     assert found[0] == found[1]
@@ -44,7 +44,7 @@ def test_the_bootstrap_snapshot_is_kafkas(name: str, release: str) -> None:
 def test_reading(tmp_path: Path) -> None:
     """All records come, at their offsets in the snapshot."""
     path = tmp_path / "bootstrap.checkpoint"
-    path.write_bytes(encode_bootstrap(MetadataVersion(25), 5))
+    path.write_bytes(encode_bootstrap(MetadataVersion(25).features, 5))
     found = [(entry.offset, entry.record) for entry in read_snapshot(FS, str(path))]
     assert found == [
         (1, FeatureLevelRecord("metadata.version", 25)),
@@ -75,7 +75,7 @@ def test_names(tmp_path: Path) -> None:
 def test_a_snapshot_must_be_whole(tmp_path: Path, lost_bytes: int) -> None:
     """Cut short anywhere, also between two batches, it is refused: metadata would be missing."""
     path = tmp_path / "x.checkpoint"
-    path.write_bytes(encode_bootstrap(MetadataVersion(30), 0)[:-lost_bytes])
+    path.write_bytes(encode_bootstrap(MetadataVersion(30).features, 0)[:-lost_bytes])
     with pytest.raises(CorruptFileError, match=r"x\.checkpoint"):
         list(read_snapshot(FS, str(path)))
 
@@ -85,7 +85,7 @@ def test_a_snapshot_must_be_whole(tmp_path: Path, lost_bytes: int) -> None:
 def test_fuzz(tmp_path_factory: pytest.TempPathFactory, noise: bytes, position: int) -> None:
     """Any file gives records or CorruptFileError."""
     path = tmp_path_factory.getbasetemp() / "fuzz.checkpoint"
-    content = bytearray(encode_bootstrap(MetadataVersion(30), 0))
+    content = bytearray(encode_bootstrap(MetadataVersion(30).features, 0))
     content[position : position + len(noise)] = noise
     path.write_bytes(content)
     with contextlib.suppress(CorruptFileError):

@@ -466,6 +466,7 @@ def test_a_directory_of_zookeepers_time_stays_one(host: SimulatedHost) -> None:
     before = read_file(host.fs, f"{DATA}/meta.properties")
     store = opened(host)
     fill(store, "t", 1)
+    assert "transaction.version" not in store.metadata.image.features
     store.close()
     assert read_file(host.fs, f"{DATA}/meta.properties") == before
     assert not host.fs.exists(METADATA)
@@ -481,6 +482,7 @@ def test_a_release_makes_a_directory_of_zookeepers_time_kafkas_own(host: Simulat
     """Who names one wants a KRaft broker to start on it: the identity is that of KRaft then."""
     topic_id = zookeepers(host)
     opened(host, release=NEWEST).close()
+    assert image_of(host).features == NEWEST.features
     meta = MetaProperties.read(host.fs, DATA)
     assert (meta.version, meta.node_id, meta.cluster_id) == (1, 1, "cluster")
     assert meta.directory_id is not None
