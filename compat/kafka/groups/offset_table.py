@@ -118,14 +118,18 @@ def offset_records(
     version: int = VALUE_VERSION,
 ) -> list[GroupRecord]:
     """Return the records that set offsets of one group, in a version of their values."""
+    if version != VALUE_VERSION:
+        return [
+            offset_record(OffsetCommitKey(group_id, *of), committed, version)
+            for of, committed in offsets.items()
+        ]
     records: list[GroupRecord] = []
     last: tuple[str, int, uuid.UUID | None] | None = None
     start = end = b""
     for (topic, partition), committed in offsets.items():
         offset, time_ms, leader_epoch, metadata, expire_ms, topic_id = committed
-        if metadata or expire_ms != NO_TIMESTAMP or version != VALUE_VERSION:
-            key = OffsetCommitKey(group_id, topic, partition)
-            records.append(offset_record(key, committed, version))
+        if metadata or expire_ms != NO_TIMESTAMP:
+            records.append(offset_record(OffsetCommitKey(group_id, topic, partition), committed))
             continue
         # All of one topic, committed at once, begins and ends alike.
         if last != (topic, time_ms, topic_id):
