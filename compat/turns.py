@@ -10,7 +10,9 @@ No transport of asyncio stands in between: each would call into Python several t
 
 Whoever sends one request at a time waits at each for this process to be woken, which on a virtual
 machine takes as long as the rest. So where the last requests came soon, one after the other, a turn
-is followed by a moment of looking for the next, in which others may have the processor.
+is followed by a moment of looking for the next, in which others may have the processor. Where
+others do want it, nobody looks for a while: Linux (since 6.6) lets a thread that gave its processor
+up wait for a whole slice, also when a request comes in the next microsecond.
 """
 
 from __future__ import annotations
@@ -34,6 +36,12 @@ _SOON_NS = 120_000
 #: how sure it has to be that the next one comes soon before anybody looks. Each that does makes it
 #: surer by one, each that does not by half less: one late request of hundreds changes nothing
 _SURENESS_MIN, _SURENESS_MAX = 8, 64
+#: giving the processor up takes a microsecond where nobody else wants it
+_WANTED_NS = 20_000
+#: for how long nobody looks after somebody else wanted the processor; each time twice as long, and
+#: less by a part after each look in which nobody did
+_PAUSE_NS_MIN, _PAUSE_NS_MAX = 2_000_000, 256_000_000
+_PAUSE_PARTS = 64
 #: turns that follow from looks, before the loop's other work has its turn
 _FOLLOWING_MAX = 32
 
@@ -58,6 +66,8 @@ class Turns:
         self._looks = looks
         #: when the last turn ended, and how sure it is that the next one comes soon
         self._ended_ns = self._sureness = 0
+        #: until when nobody looks, and for how long the next time
+        self._paused_until_ns, self._pause_ns = 0, _PAUSE_NS_MIN
 
     def join(self, plain: socket.socket, connection: Connection, now_ms: float) -> None:
         """Serve a peer from now on."""
@@ -87,7 +97,7 @@ class Turns:
         self._serve(ready)
         for _ in range(_FOLLOWING_MAX):
             self._ended_ns = time.perf_counter_ns()
-            if self._sureness < _SURENESS_MIN:
+            if self._sureness < _SURENESS_MIN or self._ended_ns < self._paused_until_ns:
                 return
             ready = self._look()
             if not ready:
@@ -104,14 +114,26 @@ class Turns:
             self._sureness //= 2
 
     def _look(self) -> list[tuple[int, int]]:
-        """Wait for a moment for somebody to be ready; others may have the processor meanwhile."""
-        end_ns = self._ended_ns + _SOON_NS
-        poll = self._poll
+        """Wait for a moment for somebody to be ready, while nobody else wants the processor."""
+        poll, clock = self._poll, time.perf_counter_ns
+        now_ns = self._ended_ns
+        end_ns = now_ns + _SOON_NS
         while not (ready := poll(0, _PEERS_MAX)):
-            if time.perf_counter_ns() > end_ns:
-                break
+            before_ns = clock()
             os.sched_yield()
+            now_ns = clock()
+            if now_ns - before_ns > _WANTED_NS:
+                self._pause(now_ns)
+                return poll(0, _PEERS_MAX)
+            if now_ns > end_ns:
+                break
+        self._pause_ns = max(self._pause_ns - self._pause_ns // _PAUSE_PARTS, _PAUSE_NS_MIN)
         return ready
+
+    def _pause(self, now_ns: int) -> None:
+        """Look no more for a while."""
+        self._paused_until_ns = now_ns + self._pause_ns
+        self._pause_ns = min(2 * self._pause_ns, _PAUSE_NS_MAX)
 
     def _serve(self, ready: list[tuple[int, int]]) -> None:
         """Serve those who are ready."""

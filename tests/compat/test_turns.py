@@ -69,6 +69,8 @@ class _Stage:
         self.now_us = 0
         #: requests that come after so many looks each
         self.coming: list[int] = []
+        #: for how long somebody else has the processor that is given up
+        self.others_us = 0
         self.look_count = 0
         self.loop = _Loop()
         monkeypatch.setattr(time, "perf_counter_ns", lambda: self.now_us * 1000)
@@ -80,8 +82,8 @@ class _Stage:
         self.turns.join(plain, cast("Any", self.connection), 0.0)
 
     def _yielded(self) -> None:
-        """Let ten microseconds pass, in which a request may come."""
-        self.now_us += 10
+        """Let ten microseconds pass, in which a request may come, or what somebody else takes."""
+        self.now_us += 10 + self.others_us
         self.look_count += 1
         if self.coming:
             self.coming[0] -= 1
@@ -169,6 +171,50 @@ def test_nobody_looks_for_requests_that_come_late(stage: _Stage) -> None:
             stage.request(_SOON_US)
         stage.request(_LATE_US)
     assert stage.look_count == 0
+
+
+def _quiet_looks(stage: _Stage, count: int) -> None:
+    """Look so often and find the next request, while nobody else is about."""
+    stage.others_us, stage.coming = 0, [1] * count
+    while stage.coming:
+        stage.request(_SOON_US)
+
+
+def _looks_in(stage: _Stage, milliseconds: int) -> int:
+    """Return how often was looked while requests came soon, and others took a while at each."""
+    stage.look_count, stage.others_us = 0, 10 * _SOON_US
+    end_us = stage.now_us + milliseconds * 1000
+    while stage.now_us < end_us:
+        stage.request(_SOON_US)
+    return stage.look_count
+
+
+def test_nobody_looks_while_others_want_the_processor(stage: _Stage) -> None:
+    """Linux gives it back late: a look each 2, 4, ... 256 ms is what that may cost."""
+    _quiet_looks(stage, 31)
+    assert _looks_in(stage, 1) == 1
+    assert _looks_in(stage, 50) == 4, "after 2, 4, 8 and 16 ms, and a millisecond each"
+    assert _looks_in(stage, 500) > 0
+    assert _looks_in(stage, 10 * 258) == 10
+
+
+def test_a_pause_is_short_again_once_others_were_quiet(stage: _Stage) -> None:
+    """Whoever wanted the processor may have been anybody."""
+    _quiet_looks(stage, 31)
+    _looks_in(stage, 1000)
+    stage.now_us += 256_000
+    _quiet_looks(stage, 1000)
+    assert _looks_in(stage, 1) == 1
+    assert _looks_in(stage, 4) == 1, "a pause of 2 ms"
+
+
+def test_what_came_while_others_had_the_processor_is_served(stage: _Stage) -> None:
+    """At once, though nobody looks behind it."""
+    _quiet_looks(stage, 31)
+    stage.coming, stage.look_count, stage.others_us = [1], 0, 1000
+    stage.request(_SOON_US)
+    assert stage.connection.served[-1] == b"while it looked"
+    assert stage.look_count == 1
 
 
 def test_the_loop_has_its_turn(stage: _Stage) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from logstore.tools.bench import (
     scenario_fetch,
     scenario_groups,
+    scenario_java,
     scenario_librdkafka,
     scenario_lifecycle,
     scenario_partitions,
@@ -23,6 +24,7 @@ CELLS: list[Cell] = [
     *scenario_groups.CELLS,
     *scenario_transactions.CELLS,
     *scenario_librdkafka.CELLS,
+    *scenario_java.CELLS,
 ]
 
 #: Names in the order of the first cell of each.

@@ -61,7 +61,7 @@ Examples:
 @turn_options(SCENARIOS)
 def kafka(targets: tuple[str, ...], options: TurnOptions) -> None:
     """
-    Drive Kafka brokers with librdkafka and with a raw client, and compare them.
+    Compare Kafka brokers under librdkafka, Kafka's own performance tools and a raw client.
 
     The targets take turns within each round; shown are medians over the rounds, ratios are taken
     round by round. The server's CPU time is read from its process. One row per figure, with the
