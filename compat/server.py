@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import os
 import socket
 from collections.abc import Callable
@@ -172,7 +173,8 @@ class Server:
         due_ms = self.service.timers.next_due_ms()
         if due_ms is not None:
             delay_ms = max(0.0, due_ms - self.service.timers.clock.monotonic_ms())
-            self._wake = self._loop.call_later(delay_ms / 1000, self._run_timers)
+            # uvloop counts whole milliseconds: for less than half of one it would be back at once.
+            self._wake = self._loop.call_later(math.ceil(delay_ms) / 1000, self._run_timers)
 
     def _run_timers(self) -> None:
         self._wake = None

@@ -397,6 +397,29 @@ class TestTimers:
         assert done.wait(SECONDS_MAX)
         assert fired == ["first", "second"]
 
+    def test_what_is_nearly_due_is_slept_for(
+        self, stage: Stage, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Also for less than the loop's own millisecond: the server looked and looked until then."""
+        service = stage.serve()
+        look_counts: list[int] = []
+        done = threading.Event()
+        run = service.timers.run
+
+        def counted() -> None:
+            look_counts[-1] += 1
+            run()
+
+        def add() -> None:
+            look_counts.append(0)
+            next_one = add if len(look_counts) < 20 else done.set
+            service.timers.after(10.4, next_one)
+
+        monkeypatch.setattr(service.timers, "run", counted)
+        stage.thread.call(add)
+        assert done.wait(SECONDS_MAX)
+        assert sum(look_counts) <= 3 * len(look_counts)
+
     def test_a_timer_that_fails_stops_no_other(
         self, stage: Stage, caplog: pytest.LogCaptureFixture
     ) -> None:
