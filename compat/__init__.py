@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from logstore.compat.strange_settings import StrangeSettingWarning
     from logstore.compat.test_broker import TestBroker
 
-__all__ = ["TestBroker"]
+__all__ = ["StrangeSettingWarning", "TestBroker"]
 
 
 def __getattr__(name: str) -> Any:
@@ -20,4 +21,8 @@ def __getattr__(name: str) -> Any:
         from logstore.compat.test_broker import TestBroker
 
         return TestBroker
+    if name == "StrangeSettingWarning":
+        from logstore.compat.strange_settings import StrangeSettingWarning
+
+        return StrangeSettingWarning
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+import warnings
 from collections.abc import Callable, Collection, Mapping
 from random import Random
 from types import TracebackType
@@ -16,7 +17,9 @@ from typing import TYPE_CHECKING, Literal, NoReturn, Self, TypeVar
 from logstore.compat.faults.request_faults import RequestFaults
 from logstore.compat.kafka.in_thread import KafkaInThread
 from logstore.compat.own_folder import OwnFolder
+from logstore.compat.strange_settings import StrangeSettingWarning, strange_settings
 from logstore.compat.test_broker_arguments import (
+    brokers_within,
     check_kinds,
     check_ports,
     directory_text,
@@ -63,7 +66,8 @@ class TestBroker:
 
     Without `directory` the data lives in a temporary directory that goes away at the end.
     `settings` are those of ``server.properties`` or ``broker.conf``; they win over what
-    :mod:`logstore.compat.kafka.in_thread` and :mod:`logstore.compat.rocketmq.in_thread` set.
+    :mod:`logstore.compat.kafka.in_thread` and :mod:`logstore.compat.rocketmq.in_thread` set. One
+    that these brokers do not have is a :class:`StrangeSettingWarning`, and has no effect.
     `port` is the one that clients are given, the name server's with RocketMQ, whose broker listens
     on `broker_port`; 0 is any free one.
 
@@ -149,9 +153,10 @@ class TestBroker:
         if host is None:
             host = Host(FaultyFileSystem(), RunningClock(), Random())
         self._host = host
-        self._opening = Opening(
-            host, layout, self.protocols, setting_texts(settings), emulate, nodes, proxy
-        )
+        texts = setting_texts(settings)
+        for strange in strange_settings(brokers_within(layout, self.protocols), texts):
+            warnings.warn(strange.text, StrangeSettingWarning, stacklevel=2)
+        self._opening = Opening(host, layout, self.protocols, texts, emulate, nodes, proxy)
         self._opening.arrange(user_passwords(users), mechanisms, has_tls=tls)
         #: the requests that are to fail; they stay planned when the broker stops
         self.faults = RequestFaults()

@@ -82,6 +82,11 @@ def protocols_served(layout: object, protocols: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def brokers_within(layout: str, protocols: tuple[str, ...]) -> tuple[str, ...]:
+    """Return whose settings count: both brokers' unless the layout's own serves alone."""
+    return protocols if protocols == (layout,) else PROTOCOLS
+
+
 def check_ports(protocols: tuple[str, ...], **ports: object) -> None:
     """Refuse what is no port, 0 for any free one. ArgumentError."""
     for name, port in ports.items():

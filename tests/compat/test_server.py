@@ -400,7 +400,7 @@ class TestTimers:
     def test_what_is_nearly_due_is_slept_for(
         self, stage: Stage, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Also for less than the loop's own millisecond: the server looked and looked until then."""
+        """Also for less than the loop's own millisecond: the server looked until then."""
         service = stage.serve()
         look_counts: list[int] = []
         done = threading.Event()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from logstore.compat.meant_names import did_you_mean
 from logstore.segments.kafka.topic_config_keys import TOPIC_CONFIG_KEYS
 from logstore.segments.rocketmq.settings.store_config import STORE_CONFIG_KEYS
 from logstore.tools.commands.convert_progress import ConvertProgress
@@ -17,7 +18,6 @@ from logstore.tools.commands.record_choice import moment, topic_names
 from logstore.tools.commands.spark_master import HERE, LOCAL, is_small
 from logstore.tools.inspection.columns import aligned
 from logstore.tools.inspection.json_line import json_line
-from logstore.tools.meant_names import did_you_mean
 
 if TYPE_CHECKING:
     from logstore.compat.spark.convert.job import Runner

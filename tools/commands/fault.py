@@ -209,8 +209,10 @@ def disk_state(context: click.Context, /, **fields: object) -> None:
 @click.pass_context
 def clock(context: click.Context, duration: str, *, wall_only: bool) -> None:
     """Let DURATION pass at once: 90s, 10m, 7d. What is due by then is done."""
-    name = "jump_wall_ms" if wall_only else "advance_ms"
-    _ask(context, "POST", "/clock", {name: _ms(duration)})
+    name, milliseconds = "jump_wall_ms" if wall_only else "advance_ms", _ms(duration)
+    if milliseconds < 0 and not wall_only:
+        raise click.UsageError("time does not run backwards; --wall-only sets the wall clock back")
+    _ask(context, "POST", "/clock", {name: milliseconds})
 
 
 @fault.command(context_settings=_STYLE)

@@ -9,15 +9,8 @@ from collections.abc import Collection, Mapping
 import attrs
 
 from logstore.compat.bridge.bridge import Bridge
-from logstore.compat.rocketmq.name_server.config import NameServerConfig
 from logstore.compat.running import listen, run_in_loop
 from logstore.compat.server import Server
-from logstore.segments.kafka.broker_config import BROKER_CONFIG_KEYS as KAFKA_CONFIG_KEYS
-from logstore.segments.kafka.broker_config import BrokerConfig
-from logstore.segments.rocketmq.settings.broker_config import (
-    BROKER_CONFIG_KEYS as ROCKETMQ_CONFIG_KEYS,
-)
-from logstore.segments.rocketmq.settings.broker_config import BrokerSettings
 from logstore.tools.commands.serve_kafka import kafka_addresses, kafka_directory
 from logstore.tools.commands.serve_process import (
     EVERYWHERE,
@@ -68,7 +61,7 @@ def serve_bridge(
 
     """
     settings = request.settings
-    _warn(settings)
+    warn_of_strange(("kafka", "rocketmq"), settings)  # the layout's count, whoever is served
     plan = _plan(request, protocols, ports, name_servers)
     named = kafka_directory(settings) if layout == "kafka" else settings.get("storePathRootDir")
     with data_directory(request.directory or named) as directory:
@@ -91,13 +84,6 @@ def serve_bridge(
                 bridge.abandon()
             else:
                 bridge.close()
-
-
-def _warn(settings: Mapping[str, str]) -> None:
-    """Name the settings that neither broker knows."""
-    strange = set(BrokerConfig(settings).unknown()) & set(BrokerSettings(settings).unknown)
-    known = (*KAFKA_CONFIG_KEYS, *ROCKETMQ_CONFIG_KEYS, *NameServerConfig.names())
-    warn_of_strange(sorted(strange - NameServerConfig.names()), known)
 
 
 def _plan(

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from logstore.compat.kafka.broker import Broker
 from logstore.compat.running import listen, open_entrance, run_in_loop
 from logstore.compat.server import Server
-from logstore.segments.kafka.broker_config import BROKER_CONFIG_KEYS, BrokerConfig
 from logstore.segments.kafka.cluster_metadata.release import parse_release
 from logstore.segments.kafka.config_keys import ConfigError
 from logstore.tools.commands.serve_process import (
@@ -42,7 +41,7 @@ def serve_kafka(request: ServeRequest) -> None:
 
     """
     settings = request.settings
-    warn_of_strange(BrokerConfig(settings).unknown(), BROKER_CONFIG_KEYS, " in Kafka")
+    warn_of_strange(("kafka",), settings)
     release = None if request.release_version is None else parse_release(request.release_version)
     points = _end_points(request)
     addresses = None if points else kafka_addresses(settings, request.host, request.port)

@@ -7,16 +7,16 @@ import gc
 import os
 import resource
 import signal
-from collections.abc import Collection, Generator, Iterable, Mapping
+from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from logstore.compat.bridge.beside import MARKER
+from logstore.compat.strange_settings import strange_settings
 from logstore.host import Host
 from logstore.os_host import system_host
-from logstore.tools.meant_names import did_you_mean
 
 if TYPE_CHECKING:
     from logstore.tools.commands.serve_control import ServedControl
@@ -114,11 +114,16 @@ def stop_asked() -> asyncio.Event:
     return stopping
 
 
-def warn_of_strange(names: Iterable[str], known: Iterable[str], owner: str = "") -> None:
-    """Say on stderr which settings nobody knows, and which name was meant, perhaps."""
-    for name in names:
-        meant = did_you_mean(name, known)
-        click.echo(f"logstore: warning: {name}: no such setting{owner}; ignored{meant}", err=True)
+def warn_of_strange(protocols: Collection[str], settings: Mapping[str, str]) -> None:
+    """
+    Say on stderr which settings nobody knows, and which name was meant, perhaps.
+
+    Raises:
+        ConfigError: one that there is has a value that it cannot have.
+
+    """
+    for setting in strange_settings(protocols, settings):
+        click.echo(f"logstore: warning: {setting.text}", err=True)
 
 
 def settle() -> None:

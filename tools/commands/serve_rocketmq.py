@@ -11,12 +11,10 @@ import attrs
 import click
 
 from logstore.compat.rocketmq.machine import Machine
-from logstore.compat.rocketmq.name_server.config import NameServerConfig
 from logstore.compat.rocketmq.second_door import SecondDoor
 from logstore.compat.rocketmq.standalone import Standalone
 from logstore.compat.running import AddressError, listen, open_door, run_in_loop
 from logstore.compat.server import Server
-from logstore.segments.rocketmq.settings.broker_config import BROKER_CONFIG_KEYS, BrokerSettings
 from logstore.segments.rocketmq.settings.java_config import ConfigError
 from logstore.tools.commands.serve_process import (
     EVERYWHERE,
@@ -62,8 +60,7 @@ def serve_rocketmq(
 
     """
     settings = dict(request.settings)
-    strange = sorted(set(BrokerSettings(settings).unknown) - NameServerConfig.names())
-    warn_of_strange(strange, (*BROKER_CONFIG_KEYS, *NameServerConfig.names()), " in RocketMQ")
+    warn_of_strange(("rocketmq",), settings)
     addresses = rocketmq_addresses(request, broker_port, name_servers)
     with data_directory(request.directory or settings.get("storePathRootDir")) as directory:
         standalone = Standalone.open(
