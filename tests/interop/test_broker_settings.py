@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from logstore.compat import TestBroker
+from logstore.compat import StrangeSettingWarning, TestBroker
 from logstore.segments.kafka.listed_config_keys import LISTED_CONFIG_KEYS
 from tests.compat.kafka.groups.questioner import Line
 from tests.interop.conftest import SETTINGS, start_real
@@ -74,7 +74,8 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Line]]:
     """Connections to the real one and to ours, both started with the same settings."""
     directory: Path = tmp_path_factory.mktemp("real")
     real = start_real(directory, settings=GIVEN)
-    ours = TestBroker(settings={key: str(text) for key, text in (SETTINGS | GIVEN).items()})
+    with pytest.warns(StrangeSettingWarning, match="no.such"):
+        ours = TestBroker(settings={key: str(text) for key, text in (SETTINGS | GIVEN).items()})
     with ours:
         both = [Line(real.bootstrap), Line(ours.bootstrap)]
         yield both
